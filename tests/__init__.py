@@ -1,0 +1,1 @@
+"""Tests; this package mirrors the code."""
