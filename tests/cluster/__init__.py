@@ -1,0 +1,1 @@
+"""The software against a real Kubernetes control plane."""

@@ -1,0 +1,500 @@
+"""A Kubernetes control plane of one's own: real programs on free loopback ports.
+
+Everything it writes is below one folder, everything it starts dies with the thread
+that started it, and nothing of it is shared with another `ControlPlane`.
+"""
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import attrs
+import urllib3
+
+from tests.cluster.api import Api, RefusedError, documents
+from tests.cluster.binaries import KUBERNETES, KWOK, binaries
+from tests.cluster.certificates import (
+    Authority,
+    Pair,
+    write_service_account_key,
+)
+from tests.cluster.processes import Program, free_port
+
+START_SECONDS = 60.0
+POLL_SECONDS = 0.05
+ISSUER = "https://kubernetes.default.svc"
+
+AUDIT_POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        # What the tests count and read: whole bodies, but never a token.
+        {
+            "level": "RequestResponse",
+            "verbs": ["create", "update", "patch", "delete", "deletecollection"],
+            "resources": [
+                {"group": "", "resources": ["nodes", "nodes/status"]},
+                {"group": "nfd.k8s-sigs.io", "resources": ["*"]},
+            ],
+        },
+        {"level": "Metadata"},
+    ],
+}
+
+
+class StartError(Exception):
+    """A program of the control plane did not come up; the message holds its log."""
+
+
+@attrs.define
+class ControlPlane:
+    """etcd and kube-apiserver, and on demand controller manager, scheduler and kwok.
+
+    Use it as a context manager, or call `start` and `stop`.
+
+    Args:
+        folder: where keys, data, logs and kubeconfigs go; made when missing.
+        controller_manager: run kube-controller-manager (garbage collection,
+            DaemonSets, Deployments, default service accounts).
+        scheduler: run kube-scheduler.
+        kwok: let kwok play the kubelet of every Node, so that pods run.
+        api_server_flags: added to ours, later ones win.
+    """
+
+    folder: Path
+    controller_manager: bool = attrs.field(default=False, kw_only=True)
+    scheduler: bool = attrs.field(default=False, kw_only=True)
+    kwok: bool = attrs.field(default=False, kw_only=True)
+    api_server_flags: tuple[str, ...] = attrs.field(default=(), kw_only=True)
+    programs: dict[str, Program] = attrs.field(init=False, factory=dict)
+    url: str = attrs.field(init=False, default="")
+    admin: Api = attrs.field(init=False)
+    _authority: Authority = attrs.field(init=False)
+
+    @property
+    def ca(self) -> Path:
+        """PEM file of the certificate authority."""
+        return self._authority.pair.certificate
+
+    @property
+    def kubeconfig(self) -> Path:
+        """Kubeconfig file of a cluster administrator."""
+        return self.folder / "admin.kubeconfig"
+
+    @property
+    def audit_log(self) -> Path:
+        """The API server's audit log, one JSON event a line."""
+        return self.folder / "audit.log"
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start everything and return when it answers.
+
+        Raises:
+            UnavailableError: the programs cannot be had on this machine.
+            StartError: one of them does not come up.
+        """
+        paths = binaries(KUBERNETES) | (binaries(KWOK) if self.kwok else {})
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._authority = Authority.create(self.folder / "pki")
+        admin = self._authority.issue("admin", "nfd-test-admin", "system:masters")
+        tries = 3  # a free port may be taken between our look and the program's
+        for attempt in range(1, tries + 1):
+            try:
+                self._define_core(paths)
+                self.admin = Api(self.url, self.ca, admin.certificate, admin.key)
+                self._write_kubeconfig(self.kubeconfig, _pair_user(admin))
+                self._start_core()
+                break
+            except StartError as error:
+                self.stop()
+                if attempt == tries or "address already in use" not in str(error):
+                    raise
+        self._start_rest(paths)
+
+    def stop(self) -> None:
+        """Stop everything, last started first."""
+        for program in reversed(self.programs.values()):
+            program.stop()
+
+    def start_api_server(self) -> None:
+        """Start the API server on the etcd and the port it had; wait until it is ready."""
+        self.programs["kube-apiserver"].start()
+        self._wait("kube-apiserver", self._api_server_ready)
+
+    def restart_api_server(self, *, kill: bool = False) -> None:
+        """Stop (or kill) the API server and start it again on the same etcd."""
+        program = self.programs["kube-apiserver"]
+        if kill:
+            program.kill()
+        else:
+            program.stop(seconds=30)
+        self.start_api_server()
+
+    def pause(self, name: str) -> None:
+        """Freeze a program: `etcd` makes every request hang."""
+        self.programs[name].pause()
+
+    def resume(self, name: str) -> None:
+        """Let a frozen program go on."""
+        self.programs[name].resume()
+
+    # ---- users -------------------------------------------------------------
+
+    def client(self, token: str | None = None) -> Api:
+        """Make a client: of the token's owner, or of nobody (anonymous)."""
+        return Api(self.url, self.ca, token=token)
+
+    def certificate_client(self, user: str, *groups: str) -> Api:
+        """Make a client for a user known by certificate, as kubelets are."""
+        pair = self._authority.issue(_file_name(user), user, *groups)
+        return Api(self.url, self.ca, pair.certificate, pair.key)
+
+    def token_kubeconfig(self, name: str, token: str) -> Path:
+        """Write a kubeconfig that uses a bearer token; returns its path."""
+        return self._write_kubeconfig(
+            self.folder / f"{_file_name(name)}.kubeconfig", {"token": token}
+        )
+
+    def certificate_kubeconfig(self, user: str, *groups: str) -> Path:
+        """Write a kubeconfig for a user known by certificate; returns its path."""
+        pair = self._authority.issue(_file_name(user), user, *groups)
+        return self._write_kubeconfig(
+            self.folder / f"{_file_name(user)}.kubeconfig", _pair_user(pair)
+        )
+
+    def service_account(self, namespace: str, name: str) -> None:
+        """Make sure that namespace and service account exist."""
+        self.ensure(_manifest("v1", "Namespace", namespace))
+        self.ensure(_manifest("v1", "ServiceAccount", name, namespace))
+
+    def bound_token(
+        self,
+        namespace: str,
+        service_account: str,
+        pod: str | None = None,
+        *,
+        node: str | None = None,
+        seconds: int = 3600,
+    ) -> str:
+        """Ask for a service-account token as a kubelet does for a pod.
+
+        With `pod` the token is bound to that Pod, which is made on `node` when it
+        does not exist, and then carries the claim of the node that the Pod has.
+        Without it the token is bound to nothing and carries no node claim.
+        """
+        self.service_account(namespace, service_account)
+        spec: dict[str, Any] = {"audiences": [ISSUER], "expirationSeconds": seconds}
+        if pod is not None:
+            made = self.ensure(_pod(namespace, pod, service_account, node))
+            spec["boundObjectRef"] = {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "name": pod,
+                "uid": made["metadata"]["uid"],
+            }
+        answer = self.admin.create(
+            f"/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}/token",
+            {
+                "apiVersion": "authentication.k8s.io/v1",
+                "kind": "TokenRequest",
+                "spec": spec,
+            },
+        )
+        token: str = answer["status"]["token"]
+        return token
+
+    # ---- objects -----------------------------------------------------------
+
+    def ensure(self, manifest: Mapping[str, Any]) -> Any:
+        """Create an object unless it exists; returns it as the server has it."""
+        try:
+            return self.admin.create(
+                self.admin.path_of(manifest, named=False), manifest
+            )
+        except RefusedError as error:
+            if error.status != 409:
+                raise
+        return self.admin.get(self.admin.path_of(manifest))
+
+    def node(self, name: str, **labels: str) -> Any:
+        """Make sure that a Node exists, as a kubelet would have registered it."""
+        capacity = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+        manifest = _manifest("v1", "Node", name) | {
+            "status": {
+                "capacity": capacity,
+                "allocatable": capacity,
+                "conditions": [
+                    {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+                ],
+            }
+        }
+        manifest["metadata"]["labels"] = {
+            "kubernetes.io/hostname": name,
+            "kubernetes.io/os": "linux",
+            "kubernetes.io/arch": "amd64",
+        } | labels
+        return self.ensure(manifest)
+
+    def apply_files(self, *paths: Path) -> list[Any]:
+        """Apply the YAML files server-side, CRDs until they are served."""
+        applied = []
+        for path in paths:
+            for manifest in documents(path.read_text()):
+                applied.append(self.admin.apply(manifest))
+                if manifest["kind"] == "CustomResourceDefinition":
+                    self._wait_served(manifest)
+        return applied
+
+    def audit_events(self, **wanted: str) -> list[dict[str, Any]]:
+        """Read the audit log up to now, every request that has been answered.
+
+        Args:
+            wanted: keeps events whose `user` (name), `verb`, `resource` (with
+                `/subresource`), `name` or `agent` (start of the user agent) equal
+                these.
+        """
+        mark = f"/readyz?audit-mark={uuid.uuid4()}"
+        self.admin.request("GET", mark)
+        events: list[dict[str, Any]] = []
+
+        def marked() -> bool:
+            events[:] = _events(self.audit_log)
+            return any(event["requestURI"] == mark for event in events)
+
+        self._wait("kube-apiserver", marked)
+        return [
+            event
+            for event in events
+            if "audit-mark=" not in event["requestURI"] and _matches(event, wanted)
+        ]
+
+    # ---- how it is put together --------------------------------------------
+
+    def _define_core(self, paths: Mapping[str, Path]) -> None:
+        pki = self._authority.folder
+        serving = self._authority.issue("kube-apiserver", "kube-apiserver")
+        tokens = write_service_account_key(pki)
+        policy = self.folder / "audit-policy.json"
+        policy.write_text(json.dumps(AUDIT_POLICY))
+        etcd, peer, port = free_port(), free_port(), free_port()
+        self.url = f"https://127.0.0.1:{port}"
+        self.programs.clear()
+        self._define(
+            "etcd",
+            paths,
+            f"--data-dir={self.folder / 'etcd'}",
+            f"--listen-client-urls=http://127.0.0.1:{etcd}",
+            f"--advertise-client-urls=http://127.0.0.1:{etcd}",
+            f"--listen-peer-urls=http://127.0.0.1:{peer}",
+            f"--initial-advertise-peer-urls=http://127.0.0.1:{peer}",
+            f"--initial-cluster=default=http://127.0.0.1:{peer}",
+            "--unsafe-no-fsync",
+            "--log-level=warn",
+        )
+        self._define(
+            "kube-apiserver",
+            paths,
+            f"--etcd-servers=http://127.0.0.1:{etcd}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={port}",
+            "--advertise-address=127.0.0.1",
+            "--endpoint-reconciler-type=none",  # refuses loopback addresses
+            "--service-cluster-ip-range=10.0.0.0/24",
+            f"--tls-cert-file={serving.certificate}",
+            f"--tls-private-key-file={serving.key}",
+            f"--client-ca-file={self.ca}",
+            f"--service-account-issuer={ISSUER}",
+            f"--service-account-key-file={tokens.certificate}",
+            f"--service-account-signing-key-file={tokens.key}",
+            "--authorization-mode=Node,RBAC",
+            "--enable-admission-plugins=NodeRestriction",
+            "--allow-privileged=true",
+            f"--audit-policy-file={policy}",
+            f"--audit-log-path={self.audit_log}",
+            "--audit-log-mode=blocking",
+            *self.api_server_flags,
+        )
+
+    def _start_core(self) -> None:
+        self.programs["etcd"].start()
+        self.start_api_server()
+
+    def _start_rest(self, paths: Mapping[str, Path]) -> None:
+        if self.controller_manager:
+            user = "system:kube-controller-manager"
+            arguments = [
+                f"--kubeconfig={self.certificate_kubeconfig(user)}",
+                f"--service-account-private-key-file={self._authority.folder / 'service-account.key'}",
+                f"--root-ca-file={self.ca}",
+                "--use-service-account-credentials=true",
+                # Without kubelets every Node would soon be tainted as unreachable.
+                f"--controllers=*{'' if self.kwok else ',-node-lifecycle-controller'}",
+            ]
+            self._start_loop("kube-controller-manager", paths, arguments)
+        if self.scheduler:
+            user = "system:kube-scheduler"
+            arguments = [f"--kubeconfig={self.certificate_kubeconfig(user)}"]
+            self._start_loop("kube-scheduler", paths, arguments)
+        if self.kwok:
+            self._define(
+                "kwok",
+                paths,
+                f"--kubeconfig={self.kubeconfig}",
+                "--manage-all-nodes=true",
+                f"--server-address=127.0.0.1:{free_port()}",
+                "--node-lease-duration-seconds=40",
+            )
+            self.programs["kwok"].start()
+
+    def _start_loop(
+        self, name: str, paths: Mapping[str, Path], arguments: list[str]
+    ) -> None:
+        port = free_port()
+        self._define(
+            name,
+            paths,
+            "--leader-elect=false",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={port}",
+            f"--cert-dir={self.folder / name}",
+            *arguments,
+        )
+        self.programs[name].start()
+        pool = urllib3.PoolManager(cert_reqs="CERT_NONE", retries=False)
+        health = f"https://127.0.0.1:{port}/healthz"
+
+        def healthy() -> bool:
+            try:
+                return pool.request("GET", health, timeout=2).status == 200
+            except urllib3.exceptions.HTTPError:
+                return False
+
+        self._wait(name, healthy)
+
+    def _define(self, name: str, paths: Mapping[str, Path], *arguments: str) -> None:
+        log = self.folder / f"{name}.log"
+        self.programs[name] = Program(name, [str(paths[name]), *arguments], log)
+
+    def _api_server_ready(self) -> bool:
+        try:
+            self.admin.request("GET", "/readyz", timeout=5)
+        except (RefusedError, urllib3.exceptions.HTTPError):
+            return False
+        return True
+
+    def _wait_served(self, definition: Mapping[str, Any]) -> None:
+        spec = definition["spec"]
+        paths = [
+            f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}"
+            for version in spec["versions"]
+            if version["served"]
+        ]
+
+        def served() -> bool:
+            try:
+                for path in paths:
+                    self.admin.get(path, limit="1")
+            except RefusedError:
+                return False
+            return True
+
+        self._wait("kube-apiserver", served)
+
+    def _wait(self, name: str, ready: Callable[[], bool]) -> None:
+        program = self.programs[name]
+        until = time.monotonic() + START_SECONDS
+        while not ready():
+            if not program.running:
+                raise StartError(f"{name} ended: {program.tail()}")
+            if time.monotonic() > until:
+                raise StartError(f"{name} is not ready: {program.tail()}")
+            time.sleep(POLL_SECONDS)
+
+    def _write_kubeconfig(self, path: Path, user: Mapping[str, str]) -> Path:
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [
+                {
+                    "name": "test",
+                    "cluster": {
+                        "server": self.url,
+                        "certificate-authority": str(self.ca),
+                    },
+                }
+            ],
+            "users": [{"name": "user", "user": dict(user)}],
+            "contexts": [
+                {"name": "test", "context": {"cluster": "test", "user": "user"}}
+            ],
+            "current-context": "test",
+        }
+        path.touch(mode=0o600)
+        path.write_text(json.dumps(document, indent=1))  # JSON is YAML
+        return path
+
+
+def _pair_user(pair: Pair) -> dict[str, str]:
+    return {
+        "client-certificate": str(pair.certificate),
+        "client-key": str(pair.key),
+    }
+
+
+def _file_name(user: str) -> str:
+    return user.replace(":", "-").replace("/", "-")
+
+
+def _manifest(
+    version: str, kind: str, name: str, namespace: str | None = None
+) -> dict[str, Any]:
+    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+    return {"apiVersion": version, "kind": kind, "metadata": metadata}
+
+
+def _pod(
+    namespace: str, name: str, service_account: str, node: str | None
+) -> dict[str, Any]:
+    spec: dict[str, Any] = {
+        "serviceAccountName": service_account,
+        "containers": [{"name": "pause", "image": "pause"}],
+        "tolerations": [{"operator": "Exists"}],
+    }
+    if node:
+        spec["nodeName"] = node
+    return _manifest("v1", "Pod", name, namespace) | {"spec": spec}
+
+
+def _events(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open() as lines:
+        for line in lines:
+            if line.endswith("\n"):  # the last one may be half written
+                yield json.loads(line)
+
+
+def _matches(event: Mapping[str, Any], wanted: Mapping[str, str]) -> bool:
+    reference = event.get("objectRef", {})
+    resource = reference.get("resource", "")
+    if reference.get("subresource"):
+        resource += f"/{reference['subresource']}"
+    facts = {
+        "user": event["user"]["username"],
+        "verb": event["verb"],
+        "resource": resource,
+        "name": reference.get("name", ""),
+    }
+    agent = wanted.get("agent")
+    if agent and not event.get("userAgent", "").startswith(agent):
+        return False
+    return all(facts[key] == value for key, value in wanted.items() if key != "agent")

@@ -1,0 +1,1 @@
+"""What is shipped for clusters: CRDs, chart, overlays."""
