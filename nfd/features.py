@@ -23,12 +23,16 @@ class Features:
     `unknown` names the sets that could not be read, or not completely: key to
     reason. A key that is in `unknown` and in no other map is wholly unknown; with
     data beside it, the data is right but may lack elements.
+
+    `notes` says for `nfd explain` what was left out while reading, "<key>/<element>"
+    to reason; it is no part of the content: not compared, not written out.
     """
 
     flags: Mapping[str, frozenset[str]] = attrs.field(factory=dict)
     attributes: Mapping[str, Attributes] = attrs.field(factory=dict)
     instances: Mapping[str, tuple[Attributes, ...]] = attrs.field(factory=dict)
     unknown: Mapping[str, str] = attrs.field(factory=dict)
+    notes: Mapping[str, str] = attrs.field(factory=dict, eq=False)
 
     @classmethod
     def of(
@@ -38,6 +42,7 @@ class Features:
         attributes: Mapping[str, Attributes] | None = None,
         instances: Mapping[str, Iterable[Attributes]] | None = None,
         unknown: Mapping[str, str] | None = None,
+        notes: Mapping[str, str] | None = None,
     ) -> Self:
         """Build from loose collections; each is copied into its frozen form."""
         return cls(
@@ -45,6 +50,7 @@ class Features:
             {k: dict(v) for k, v in (attributes or {}).items()},
             {k: tuple(dict(i) for i in v) for k, v in (instances or {}).items()},
             dict(unknown or {}),
+            dict(notes or {}),
         )
 
     def keys(self) -> list[str]:
@@ -59,6 +65,7 @@ class Features:
             {k: v for k, v in self.attributes.items() if k in keep},
             {k: v for k, v in self.instances.items() if k in keep},
             {k: v for k, v in self.unknown.items() if k in keep},
+            {k: v for k, v in self.notes.items() if k.partition("/")[0] in keep},
         )
 
     def to_plain(self) -> dict[str, Any]:
@@ -157,6 +164,7 @@ def merge(parts: Iterable[Features]) -> Features:
     attributes: dict[str, Attributes] = {}
     instances: dict[str, tuple[Attributes, ...]] = {}
     unknown: dict[str, str] = {}
+    notes: dict[str, str] = {}
     for part in parts:
         for key, names in part.flags.items():
             flags[key] = flags[key] | names if key in flags else names
@@ -167,7 +175,8 @@ def merge(parts: Iterable[Features]) -> Features:
         for key, listed in part.instances.items():
             instances[key] = instances[key] + listed if key in instances else listed
         unknown.update(part.unknown)
-    return Features(flags, attributes, instances, unknown)
+        notes.update(part.notes)
+    return Features(flags, attributes, instances, unknown, notes)
 
 
 def _texts(value: Any) -> list[str]:

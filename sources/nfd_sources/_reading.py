@@ -1,0 +1,72 @@
+"""What the host sources share: reading attribute files, keeping account of gaps."""
+
+import contextlib
+import logging
+from collections.abc import Iterable, Iterator
+
+from nfd.hostroot import HostDir
+
+log = logging.getLogger(__name__)
+
+
+class Gaps:
+    """Keeps account of what one discovery could not read or did not accept.
+
+    `unknown` and `notes` become the fields of `Features` with the same names.
+    """
+
+    def __init__(self) -> None:
+        self.unknown: dict[str, str] = {}
+        self.notes: dict[str, str] = {}
+
+    def unread(self, key: str, element: str, errors: Iterable[OSError]) -> None:
+        """Count `element` of the set `key` as not, or not completely, known."""
+        reason = "; ".join(describe(error) for error in errors)
+        self.unknown.setdefault(key, f"{element}: {reason}" if element else reason)
+        self.notes[f"{key}/{element}"] = reason
+        log.warning("unreadable feature=%s element=%s error=%s", key, element, reason)
+
+    def refused(self, key: str, element: str, reason: str) -> None:
+        """Count `element` of the set `key` as left out, and say why."""
+        self.notes[f"{key}/{element}"] = reason
+        log.warning("left out feature=%s element=%s reason=%s", key, element, reason)
+
+    @contextlib.contextmanager
+    def reading(self, key: str, element: str = "") -> Iterator[None]:
+        """Turn an OSError of the block into a gap of the set `key`."""
+        try:
+            yield
+        except OSError as error:
+            self.unread(key, element, (error,))
+
+
+def describe(error: OSError) -> str:
+    """Return `path: message` of an error."""
+    text = error.strerror or str(error)
+    return f"{error.filename}: {text}" if error.filename else text
+
+
+def read_attributes(
+    folder: HostDir, names: Iterable[str], errors: list[OSError]
+) -> dict[str, str]:
+    """Read the named files of a folder; missing ones are left out.
+
+    Errors other than "not there" are appended to `errors`.
+    """
+    values = {}
+    for name in names:
+        try:
+            value = folder.read_optional(name)
+        except OSError as error:
+            errors.append(error)
+            continue
+        if value is not None:
+            values[name] = value
+    return values
+
+
+def is_positive(text: str | None) -> bool:
+    """Tell whether a text is a decimal integer above zero."""
+    return (
+        text is not None and text.isascii() and text.isdigit() and text.strip("0") != ""
+    )
