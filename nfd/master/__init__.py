@@ -1,0 +1,1 @@
+"""The master: merges what workers and others report, applies rules, writes Nodes."""

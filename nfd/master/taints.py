@@ -1,0 +1,106 @@
+"""Taints: the tracking text and the new list of a Node (spec/master.md section 2.8).
+
+Pure.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from nfd.labels import Taint
+from nfd.master.state import NodeState, Part, Tracking, Wanted, operation, version_test
+from nfd.publish.ownership import MapPlan, Operation, plan_map
+
+_TAINT = re.compile(r"(?P<key>[^=:,]+)(?:=(?P<value>[^=:,]*))?:(?P<effect>\w+)")
+
+
+def parse_taints(text: str | None) -> tuple[Taint, ...]:
+    """Read the tracking annotation of taints; unreadable items are left out.
+
+    A duplicate key and effect, which upstream's master writes and then chokes on,
+    keeps its first value.
+    """
+    found: dict[tuple[str, str], Taint] = {}
+    for item in (text or "").split(","):
+        match = _TAINT.fullmatch(item.strip())
+        if match:
+            taint = Taint(match["key"], match["value"] or "", match["effect"])
+            found.setdefault((taint.key, taint.effect), taint)
+    return tuple(found.values())
+
+
+def plan_taints(
+    node: NodeState,
+    wanted: Wanted,
+    tracking: Tracking,
+    foreign: Literal["take", "yield"],
+) -> Part:
+    """Plan the taint list, which the API replaces as one value.
+
+    The keys of this plan are `key:Effect`. A foreign taint is never ours for having
+    the value that we want; only start-up taints are lifted without being ours.
+    """
+    before = {
+        ident_of(t): t.value
+        for t in parse_taints(node.annotations.get(tracking.taints))
+    }
+    if node.taints is None:
+        return Part(MapPlan(owned=frozenset(before)))
+    found = {f"{t['key']}:{t['effect']}": t for t in node.taints}
+    planned = plan_map(
+        {ident: raw.get("value") or "" for ident, raw in found.items()},
+        {ident_of(t): t.value for t in wanted.taints},
+        frozenset(before),
+        managers={i: "another" for i in found if i not in before},
+        ours=frozenset(),
+        foreign=foreign,
+        hold=wanted.hold,
+    )
+    lifted = tuple(
+        ident
+        for ident, raw in found.items()
+        if raw["key"] in wanted.lift and ident not in planned.owned
+    )
+    gone = {*planned.remove, *lifted}
+    target = {ident_of(t): t for t in wanted.taints}
+    result: list[Mapping[str, Any]] = [
+        _raw_taint(target[ident]) if ident in planned.replace else raw
+        for ident, raw in found.items()
+        if ident not in gone
+    ]
+    result += [_raw_taint(t) for i, t in target.items() if i in planned.add]
+    return Part(planned, _taint_operations(node, result), lifted)
+
+
+def ident_of(taint: Taint) -> str:
+    """Return `key:Effect`, which identifies a taint on a Node."""
+    return f"{taint.key}:{taint.effect}"
+
+
+def taints_text(idents: frozenset[str], wanted: Wanted, before: Iterable[Taint]) -> str:
+    """Write the tracking annotation: wanted ones in rule order, then those kept."""
+    listed = {ident_of(t): t for t in wanted.taints if ident_of(t) in idents}
+    for taint in before:
+        if ident_of(taint) in idents:
+            listed.setdefault(ident_of(taint), taint)
+    return ",".join(str(t) for t in listed.values())
+
+
+def _raw_taint(taint: Taint) -> dict[str, str]:
+    raw = {"key": taint.key, "effect": taint.effect}
+    return {**raw, "value": taint.value} if taint.value else raw
+
+
+def _taint_operations(
+    node: NodeState, result: list[Mapping[str, Any]]
+) -> list[Operation]:
+    current = list(node.taints or ())
+    if current == result:
+        return []
+    if not current:
+        # Nothing is there to test; an `add` would erase taints that came since.
+        return [version_test(node), operation("add", "/spec/taints", result)]
+    test = operation("test", "/spec/taints", current)
+    if not result:
+        return [test, {"op": "remove", "path": "/spec/taints"}]
+    return [test, operation("replace", "/spec/taints", result)]

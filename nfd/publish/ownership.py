@@ -1,0 +1,208 @@
+"""Which keys of a Node are ours, and the JSON patch operations that respect it.
+
+Pure functions of decoded API objects. Sources: DESIGN section 6, spec/master.md
+sections 1.5 and 2.8, the Kubernetes page "Server-Side Apply" (FieldsV1) and RFC 6902.
+"""
+
+import hashlib
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, TypeAlias
+
+import attrs
+
+from nfd.labels import ANNOTATION_NS, FEATURE_NS, MAX_NAME
+
+Operation: TypeAlias = dict[str, Any]
+
+WORKER_MANAGER = "nfd-worker"
+MASTER_MANAGER = "nfd-master"
+NODE_NAME_LABEL = f"{ANNOTATION_NS}/node-name"
+
+
+def master_manager(instance: str = "") -> str:
+    """Return the field manager of a master: `[<instance>.]nfd-master`."""
+    return f"{instance}.{MASTER_MANAGER}" if instance else MASTER_MANAGER
+
+
+def node_name_label(node: str) -> str:
+    """Return the value of the node-name label, which 63 characters bound.
+
+    Longer names keep their first 46 characters and gain `-` and the first 16 hex
+    digits of their SHA-256 (DESIGN section 5).
+    """
+    if len(node) <= MAX_NAME:
+        return node
+    return f"{node[:46]}-{hashlib.sha256(node.encode()).hexdigest()[:16]}"
+
+
+def pointer(*parts: str) -> str:
+    """Join parts into a JSON pointer (RFC 6901)."""
+    return "".join("/" + p.replace("~", "~0").replace("/", "~1") for p in parts)
+
+
+@attrs.frozen(slots=True)
+class Managers:
+    """Who wrote each key last: label key → manager, annotation key → manager."""
+
+    labels: Mapping[str, str] = attrs.field(factory=dict)
+    annotations: Mapping[str, str] = attrs.field(factory=dict)
+
+
+NO_MANAGERS = Managers()
+
+
+def managers_of(metadata: Mapping[str, Any]) -> Managers:
+    """Read `metadata.managedFields`; of several writers of a key the newest counts.
+
+    Entries without a readable `fieldsV1` say nothing about any key.
+    """
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    entries = metadata.get("managedFields") or ()
+    for entry in sorted(entries, key=lambda e: str(e.get("time") or "")):
+        fields = (entry.get("fieldsV1") or {}).get("f:metadata") or {}
+        manager = str(entry.get("manager") or "")
+        for part, found in (("f:labels", labels), ("f:annotations", annotations)):
+            for field in fields.get(part) or {}:
+                if field.startswith("f:"):
+                    found[field[2:]] = manager
+    return Managers(labels, annotations)
+
+
+def short_key(key: str) -> str:
+    """Return the form of a key in the tracking annotations.
+
+    The default namespace is dropped. A key without any prefix (gate
+    DisableAutoPrefix) gains a leading slash; upstream writes it bare, reads it back
+    as one of the default namespace and so never removes it.
+    """
+    return key.removeprefix(FEATURE_NS + "/") if "/" in key else "/" + key
+
+
+def long_key(text: str) -> str:
+    """Undo `short_key`."""
+    return text.removeprefix("/") if "/" in text else f"{FEATURE_NS}/{text}"
+
+
+def tracked_keys(annotation: str | None) -> frozenset[str]:
+    """Read a tracking annotation: comma-joined keys in their short form."""
+    return frozenset(
+        long_key(k.strip()) for k in (annotation or "").split(",") if k.strip()
+    )
+
+
+def tracking_text(keys: Iterable[str]) -> str:
+    """Write a tracking annotation; "" stands for no annotation."""
+    return ",".join(sorted(short_key(k) for k in keys))
+
+
+@attrs.frozen(slots=True)
+class KeyConflict:
+    """A key that somebody else holds with another value."""
+
+    key: str
+    wanted: str
+    found: str
+    manager: str  # "" where the object does not tell
+    taken: bool  # True when policy lets us take it over
+
+
+@attrs.frozen(slots=True)
+class MapPlan:
+    """What to do with one map of the object (labels or annotations)."""
+
+    add: Mapping[str, str] = attrs.field(factory=dict)
+    replace: Mapping[str, tuple[str, str]] = attrs.field(factory=dict)  # old, new
+    remove: Mapping[str, str] = attrs.field(factory=dict)  # key → old value
+    owned: frozenset[str] = frozenset()  # ours once this is written
+    conflicts: tuple[KeyConflict, ...] = ()
+    held: frozenset[str] = frozenset()  # unwanted, ours, and kept for want of proof
+
+    def __bool__(self) -> bool:
+        return bool(self.add or self.replace or self.remove)
+
+    def operations(self, *path: str) -> list[Operation]:
+        """Return guarded operations: each replace and remove tests the old value."""
+        ops: list[Operation] = []
+        for key, value in sorted(self.add.items()):
+            ops.append({"op": "add", "path": pointer(*path, key), "value": value})
+        for key, (old, new) in sorted(self.replace.items()):
+            where = pointer(*path, key)
+            ops.append({"op": "test", "path": where, "value": old})
+            ops.append({"op": "replace", "path": where, "value": new})
+        for key, old in sorted(self.remove.items()):
+            where = pointer(*path, key)
+            ops.append({"op": "test", "path": where, "value": old})
+            ops.append({"op": "remove", "path": where})
+        return ops
+
+
+@attrs.frozen(slots=True)
+class Hold:
+    """Keys that must not be removed now: all of them, or those listed."""
+
+    everything: bool = False
+    keys: frozenset[str] = frozenset()
+
+    def __contains__(self, key: str) -> bool:
+        return self.everything or key in self.keys
+
+
+NO_HOLD = Hold()
+
+
+def plan_map(  # noqa: PLR0913 - the columns of one decision table
+    current: Mapping[str, str],
+    wanted: Mapping[str, str],
+    owned: frozenset[str],
+    *,
+    managers: Mapping[str, str],
+    ours: frozenset[str],
+    foreign: Literal["take", "yield"],
+    hold: Hold = NO_HOLD,
+    equal: Callable[[str, str], bool] = operator.eq,
+) -> MapPlan:
+    """Plan the smallest change from `current` to `wanted` (spec/master.md 2.8).
+
+    Only keys in `owned` are removed, and none that `hold` names. A key with another
+    value that is not owned is somebody else's: taken over or left, as `foreign`
+    says, and reported either way. A key that already has the wanted value costs
+    nothing; it becomes ours unless `managers` names a writer outside `ours`. `equal`
+    compares values where one has several spellings.
+    """
+    add: dict[str, str] = {}
+    replace: dict[str, tuple[str, str]] = {}
+    remove: dict[str, str] = {}
+    held: set[str] = set()
+    conflicts: list[KeyConflict] = []
+    becomes: set[str] = set()
+    for key, value in sorted(wanted.items()):
+        found = current.get(key)
+        writer = managers.get(key, "")
+        if found is None:
+            add[key] = value
+            becomes.add(key)
+        elif equal(found, value):
+            if key in owned or not writer or writer in ours:
+                becomes.add(key)
+        elif key in owned or writer in ours:
+            replace[key] = (found, value)
+            becomes.add(key)
+        else:
+            taken = foreign == "take"
+            conflicts.append(KeyConflict(key, value, found, writer, taken))
+            if taken:
+                replace[key] = (found, value)
+                becomes.add(key)
+    for key in sorted(owned - wanted.keys()):
+        if key not in current:
+            continue
+        if key in hold:
+            held.add(key)
+            becomes.add(key)
+        else:
+            remove[key] = current[key]
+    return MapPlan(
+        add, replace, remove, frozenset(becomes), tuple(conflicts), frozenset(held)
+    )
