@@ -4,7 +4,7 @@ import contextlib
 import logging
 from collections.abc import Iterable, Iterator
 
-from nfd.hostroot import HostDir
+from nfd.hostroot import NOT_THERE, HostDir, HostRoot
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +63,37 @@ def read_attributes(
         if value is not None:
             values[name] = value
     return values
+
+
+def read_folder(
+    host: HostRoot, path: str, names: Iterable[str], errors: list[OSError]
+) -> dict[str, str]:
+    """Read the named files of the folder `path`, as `read_attributes` does.
+
+    A folder that is not there has no files.
+    """
+    try:
+        with host.dir(path) as folder:
+            return read_attributes(folder, names, errors)
+    except OSError as error:
+        if error.errno not in NOT_THERE:
+            errors.append(error)
+        return {}
+
+
+def entries(host: HostRoot, path: str) -> list[str] | None:
+    """List a folder, sorted; None when it is not there.
+
+    Raises:
+        OSError: It is there, but cannot be listed.
+
+    """
+    try:
+        return host.listdir(path)
+    except OSError as error:
+        if error.errno in NOT_THERE:
+            return None
+        raise
 
 
 def is_positive(text: str | None) -> bool:

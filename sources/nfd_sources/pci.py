@@ -9,7 +9,7 @@ import attrs
 
 from nfd.errors import NotPresentError
 from nfd.features import Features
-from nfd.hostroot import HostDir, HostRoot
+from nfd.hostroot import NOT_THERE, HostRoot
 from nfd.source import FeatureSpec, LabelSpec, LabelValue, Source, Watch, setting
 from nfd_sources._devicelabels import (
     chosen_fields,
@@ -17,7 +17,7 @@ from nfd_sources._devicelabels import (
     joined,
     matching_prefix,
 )
-from nfd_sources._reading import Gaps, is_positive, read_attributes
+from nfd_sources._reading import Gaps, entries, is_positive, read_attributes
 
 DEVICES = "/sys/bus/pci/devices"
 FEATURE = "pci.device"
@@ -46,9 +46,9 @@ class PciSettings:
         ("02", "03", "0880", "0b40", "12"),
         "beginnings of the device classes that get labels",
     )
-    device_label_fields: tuple[str, ...] = setting(
+    device_label_fields: tuple[str, ...] | None = setting(
         "deviceLabelFields",
-        (),
+        None,
         "the one format of label names; when set, deviceLabelFormats does not count",
     )
     device_label_formats: tuple[str, ...] = setting(
@@ -85,22 +85,14 @@ class PciSource(Source[PciSettings]):
 
         """
         del settings
-        try:
-            addresses = host.listdir(DEVICES)
-        except FileNotFoundError:
-            raise NotPresentError(f"no {DEVICES}") from None
+        addresses = entries(host, DEVICES)
+        if addresses is None:
+            raise NotPresentError(f"no {DEVICES}")
         gaps = Gaps()
         devices = []
         for address in addresses:
             errors: list[OSError] = []
-            try:
-                with host.dir(f"{DEVICES}/{address}") as folder:
-                    device = _read(folder, errors)
-            except FileNotFoundError:
-                continue  # unplugged since it was listed
-            except OSError as error:
-                errors.append(error)
-                device = {}
+            device = _read(host, f"{DEVICES}/{address}", errors)
             missing = [name for name in REQUIRED if not device.get(name)]
             if errors:
                 gaps.unread(FEATURE, address, errors)
@@ -183,8 +175,16 @@ class PciSource(Source[PciSettings]):
         return (Watch("udev", "pci"),)
 
 
-def _read(folder: HostDir, errors: list[OSError]) -> dict[str, str]:
-    values = read_attributes(folder, FILES, errors)
+def _read(host: HostRoot, path: str, errors: list[OSError]) -> dict[str, str]:
+    values: dict[str, str] = {}
+    driver = None
+    try:
+        with host.dir(path) as folder:
+            values = read_attributes(folder, FILES, errors)
+            driver = folder.link_name("driver")
+    except OSError as error:
+        if error.errno not in NOT_THERE:
+            errors.append(error)
     device = {
         name: value.removeprefix("0x").strip()
         for name, value in values.items()
@@ -194,18 +194,13 @@ def _read(folder: HostDir, errors: list[OSError]) -> dict[str, str]:
         device["class"] = device["class"][:CLASS_DIGITS]
     if device.get("numa_node", "").startswith("-"):
         del device["numa_node"]  # the kernel's -1: no node is near
-    try:
-        driver = folder.link_name("driver")
-    except OSError as error:
-        errors.append(error)
-    else:
-        if driver:
-            device["driver"] = driver
+    if driver:
+        device["driver"] = driver
     return device
 
 
 def _formats(settings: PciSettings) -> tuple[tuple[str, ...], ...]:
-    if settings.device_label_fields:
+    if settings.device_label_fields is not None:
         return (
             chosen_fields(
                 settings.device_label_fields,
