@@ -5,7 +5,7 @@ A *flag* feature is a set of names, an *attribute* feature a map of name to text
 are `<source>.<feature>`; one key may be of several kinds at once.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self, TypeAlias
 
 import attrs
@@ -56,6 +56,12 @@ class Features:
     def keys(self) -> list[str]:
         """Return the keys of all sets that hold data, sorted."""
         return sorted({*self.flags, *self.attributes, *self.instances})
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.flags or key in self.attributes or key in self.instances
 
     def only(self, wanted: Iterable[str]) -> "Features":
         """Return the sets whose keys are in `wanted`, unknown ones included."""

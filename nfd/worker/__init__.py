@@ -1,0 +1,1 @@
+"""The worker: looks at its host again and again and publishes what it finds."""
