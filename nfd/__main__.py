@@ -1,0 +1,7 @@
+"""`python -m nfd` is the command `nfd`."""
+
+import sys
+
+from nfd.cli import main
+
+sys.exit(main())

@@ -1,0 +1,75 @@
+"""The command `nfd`: dispatch to one module a command, imported when it is called.
+
+A command's module has `add_parser(subparsers)`, which adds a parser named as the
+command, and `run(args) -> int`, which returns the exit status: 0 ok, 1 failed, 2
+wrong use. A module that reads its arguments itself has `main(argv) -> int` instead.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from nfd.errors import NfdError, UsageError
+
+COMMANDS: dict[str, tuple[str, str]] = {  # name: module, one line of help
+    "scan": ("nfd.cli.scan", "print the labels and features of a host"),
+    "explain": ("nfd.cli.explain", "say where a label comes from, or why it is absent"),
+    "sources": ("nfd.cli.sources", "list the installed sources"),
+    "diff": ("nfd.cli.diff", "compare two hosts, captures or saved scans"),
+    "export": ("nfd.cli.export", "print features or labels as upstream's client does"),
+    "version": ("nfd.cli.version", "print the version"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        status = _dispatch(words)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except UsageError as error:
+        warn(f"error: {error}")
+        return 2
+    except NfdError as error:
+        warn(f"error: {error}")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return status
+
+
+def _dispatch(words: list[str]) -> int:
+    if words[:1] == ["--version"]:
+        words[:1] = ["version"]
+    command = words[0] if words else ""
+    parser = argparse.ArgumentParser(
+        prog="nfd",
+        description="Discovers the features of a host and labels nodes with them.",
+        epilog="nfd COMMAND --help shows the options of a command, and examples.",
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", title="commands")
+    if command in COMMANDS:
+        module = import_module(COMMANDS[command][0])
+        if hasattr(module, "main"):
+            return int(module.main(words[1:]))
+        module.add_parser(commands)
+        return int(module.run(parser.parse_args(words)))
+    for name, (_, line) in sorted(COMMANDS.items()):
+        commands.add_parser(name, help=line)
+    if command and not command.startswith("-"):
+        from nfd.config.nearest import suggest  # noqa: PLC0415 - after a mistake
+
+        raise UsageError(f"there is no command {command!r}{suggest(command, COMMANDS)}")
+    parser.parse_args(words)
+    parser.print_help()
+    return 0 if command else 2
+
+
+def warn(text: str) -> None:
+    """Print one line to standard error."""
+    print(f"nfd: {text}", file=sys.stderr)

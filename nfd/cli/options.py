@@ -1,0 +1,140 @@
+"""Options that several commands share, and what they mean."""
+
+import argparse
+import os
+from typing import Any
+
+from nfd.cli import warn
+from nfd.config.worker import DEFAULT_PATH, WorkerConfig, load
+from nfd.discovery import DEFAULT_TIMEOUT, Discovery, Plan, Runner, discover
+from nfd.errors import UsageError
+from nfd.hostroot import HostRoot
+from nfd.library import choose, make_plan, read_config
+from nfd.registry import Registry, installed
+
+
+def add_parser(
+    commands: Any, name: str, summary: str, examples: str
+) -> argparse.ArgumentParser:
+    """Add the parser of a command, with examples below its options."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=summary,
+        description=summary[:1].upper() + summary[1:] + ".",
+        epilog="examples:\n" + examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    return parser
+
+
+def add_root(parser: argparse.ArgumentParser) -> None:
+    """Add `--root` and `--live`."""
+    group = parser.add_argument_group("host")
+    group.add_argument(
+        "--root",
+        metavar="PATH",
+        help="the host: / (default), a folder that holds a mounted root or a captured "
+        "tree, a prefix ending in '-' as /host-, or a capture archive; default from "
+        "NFD_HOST_ROOT",
+    )
+    group.add_argument(
+        "--live",
+        choices=("yes", "no"),
+        help="whether the root is the running machine, so that CPUID and such may be "
+        "asked; found out by default",
+    )
+
+
+def open_root(args: argparse.Namespace) -> HostRoot:
+    """Open the host that the options name.
+
+    Raises:
+        HostError: It cannot be used.
+
+    """
+    live = None if args.live is None else args.live == "yes"
+    root = args.root if args.root is not None else os.environ.get("NFD_HOST_ROOT")
+    return HostRoot.open(root or "/", live=live)
+
+
+def add_discovery(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose and configure sources."""
+    group = parser.add_argument_group("discovery")
+    group.add_argument(
+        "--config",
+        metavar="FILE",
+        help=f"configuration file of the worker; default: {DEFAULT_PATH} where the "
+        "root is the running machine and the file exists; '' for none",
+    )
+    group.add_argument(
+        "--options", metavar="TEXT", default="", help="YAML or JSON over the file"
+    )
+    group.add_argument(
+        "--sources",
+        metavar="LIST",
+        help="sources to run, as 'pci,cpu' or 'all,-usb'",
+    )
+    group.add_argument(
+        "--label-sources", metavar="LIST", help="sources whose labels count"
+    )
+    group.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=_seconds,
+        default=DEFAULT_TIMEOUT,
+        help="time that each source may take (default: %(default)g)",
+    )
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not seconds > 0:
+        raise ValueError(text)
+    return seconds
+
+
+def load_config(
+    args: argparse.Namespace, host: HostRoot, registry: Registry
+) -> WorkerConfig:
+    """Load the configuration that the options name, and warn about its mistakes.
+
+    Raises:
+        ConfigError: It is wrong.
+
+    """
+    text = None
+    if args.config:
+        text = read_config(args.config)
+    elif args.config is None and host.live:
+        text = read_config(DEFAULT_PATH, required=False)
+    config = load(registry, file=text, options=args.options)
+    for warning in config.warnings:
+        warn(f"warning: {warning}")
+    return choose(config, args.sources, args.label_sources)
+
+
+def plan_discovery(args: argparse.Namespace, host: HostRoot) -> Plan:
+    """Turn the options into a plan, and warn about names that do not exist.
+
+    Raises:
+        ConfigError: The configuration is wrong.
+        UsageError: `--sources` names no source.
+
+    """
+    registry = installed()
+    plan, warnings = make_plan(registry, load_config(args, host, registry))
+    for warning in warnings:
+        warn(f"warning: {warning}")
+    if args.sources is not None and not plan.sources and not plan.broken:
+        raise UsageError(f"--sources {args.sources!r} selects no source")
+    return plan
+
+
+def run_discovery(args: argparse.Namespace, host: HostRoot) -> Discovery:
+    """Discover what the options ask for.
+
+    Raises:
+        ConfigError: The configuration is wrong.
+
+    """
+    return discover(host, plan_discovery(args, host), Runner(args.timeout))

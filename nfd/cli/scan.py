@@ -1,0 +1,52 @@
+"""`nfd scan`: discover once and print."""
+
+import argparse
+import sys
+from typing import Any
+
+from nfd.cli import options, warn
+from nfd.cli.output import FORMATS, render
+
+EXAMPLES = """\
+  nfd scan                                labels of this machine
+  nfd scan -o json --features             everything, for programs
+  nfd scan --root host.tar.xz             labels of a captured machine
+  nfd scan --sources pci,usb -o labels    some sources only
+  nfd scan --options '{sources: {pci: {deviceClassWhitelist: ["02"]}}}'
+  eval "$(nfd scan -o env)"               labels as shell variables
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the parser of `nfd scan`."""
+    parser = options.add_parser(
+        commands, "scan", "print the labels and features of a host", EXAMPLES
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=FORMATS,
+        help="format; default: table on a terminal, else labels (key=value lines)",
+    )
+    parser.add_argument(
+        "--features", action="store_true", help="print the raw features too"
+    )
+    parser.add_argument(
+        "--strict", action="store_true", help="exit with 1 when a source failed"
+    )
+    options.add_root(parser)
+    options.add_discovery(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the discovery; 1 with `--strict` when a source failed."""
+    with options.open_root(args) as host:
+        found = options.run_discovery(args, host)
+    form = args.output or ("table" if sys.stdout.isatty() else "labels")
+    for result in found.failed:
+        warn(f"source {result.name} failed: {result.error}")
+    for refusal in found.refused:
+        source = refusal.provenance.source
+        warn(f"label {refusal.key} of source {source} left out: {refusal.reason}")
+    sys.stdout.write(render(found, form, features=args.features))
+    return 1 if args.strict and found.failed else 0

@@ -1,0 +1,1 @@
+"""Configuration: YAML or JSON text in, frozen settings out, errors with paths."""
