@@ -1,0 +1,259 @@
+"""HostRoot, the only door to host files."""
+
+import errno
+import os
+import stat
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from nfd.hostroot import arch as arches
+from nfd.hostroot.forms import open_tree
+from nfd.hostroot.paths import NOT_THERE, trim
+from nfd.hostroot.record import Attributed, Recorder, RecordingTree
+from nfd.hostroot.tree import FIRST_READ, READ_FLAGS, Tree, read_fd
+
+DEFAULT_LIMIT = 4 << 20  # bytes
+
+
+class HostRoot:
+    """A host's file tree: the running host, a mounted root, or a capture.
+
+    Paths are absolute as on the host ("/sys/bus/pci/devices"); links are resolved
+    inside the root. All methods that read raise OSError with the host path in
+    `filename`.
+    """
+
+    def __init__(
+        self,
+        path: str = "/",
+        *,
+        live: bool | None = None,
+        record: Recorder | None = None,
+    ) -> None:
+        self.path = os.fspath(path)
+        self.recorder = record
+        self._tree: Tree
+        self._tree, self.live = open_tree(self.path, live=live)
+        if record is not None:
+            self._tree = RecordingTree(self._tree, record)
+        self._arch: str | None = None
+
+    @classmethod
+    def open(
+        cls,
+        root: str = "/",
+        *,
+        live: bool | None = None,
+        record: Recorder | None = None,
+    ) -> Self:
+        """Open a root given as `--root` takes it: folder, `prefix-` or archive.
+
+        Args:
+            root: `/`; a folder (a mounted root, or a captured tree); a prefix ending in
+                `-`, upstream's mount style (`/host-` means `/host-sys`, …); a capture
+                archive (`.tar`, `.tar.gz`, `.tar.xz`).
+            live: Whether this is the running host, of which CPUID, auxv and uname may
+                be asked; by default true of `/`, of prefixes, and of folders whose
+                `sys` is a mounted sysfs.
+            record: Notes every question and answer.
+
+        Raises:
+            HostError: There is no such root, or it is a broken or hostile archive.
+
+        """
+        return cls(root, live=live, record=record)
+
+    def close(self) -> None:
+        """Release file descriptors and temporary files."""
+        self._tree.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def arch(self) -> str:
+        """The machine word of uname ("x86_64"); of a capture, as recorded or derived.
+
+        "" when nothing in a capture tells.
+        """
+        if self._arch is None:
+            self._arch = os.uname().machine if self.live else arches.of_capture(self)
+        return self._arch
+
+    @property
+    def node_name(self) -> str:
+        """The Kubernetes node name: of NODE_NAME when live, else as recorded, or ""."""
+        return self.fact("node_name", lambda: os.environ.get("NODE_NAME", "")) or ""
+
+    def fact(self, name: str, live: Callable[[], str]) -> str | None:
+        """Return a fact that is no file (CPUID, auxv): asked live, or recorded.
+
+        On a live root `live` is called and its text recorded; on a capture the text
+        is read from `/.nfd/<name>`, None when the capture has none.
+        """
+        text = live() if self.live else self.read_optional(f"/.nfd/{name}")
+        if self.recorder is not None and text is not None:
+            self.recorder.note_fact(name, text)
+        return text
+
+    def attributed(self, source: str) -> Attributed:
+        """Attribute what this thread reads inside `with` to a source, when recording."""
+        return Attributed(source)
+
+    def read_bytes(self, path: str, limit: int = DEFAULT_LIMIT) -> bytes:
+        """Read a regular file whole, at most `limit` bytes (EFBIG beyond)."""
+        return self._tree.read(path, limit)
+
+    def read(self, path: str, limit: int = DEFAULT_LIMIT) -> str:
+        """Read a file as text, untrimmed; bytes that are not UTF-8 become U+FFFD."""
+        return self._tree.read(path, limit).decode("utf-8", "replace")
+
+    def read_optional(self, path: str) -> str | None:
+        """Read and trim a file; None when it is not there or has nothing to say.
+
+        "Not there" are the errors of `NOT_THERE` (a missing file, a vanished device,
+        an attribute that does not apply); all other errors are raised. EAGAIN is one
+        of those: a device that cannot answer now has not said that it lacks the fact.
+        """
+        try:
+            return trim(self._tree.read(path, DEFAULT_LIMIT).decode("utf-8", "replace"))
+        except OSError as error:
+            if error.errno in NOT_THERE:
+                return None
+            raise
+
+    def listdir(self, path: str) -> list[str]:
+        """List a folder's entries, sorted by their bytes."""
+        return sorted(self._tree.listdir(path), key=os.fsencode)
+
+    def mode(self, path: str) -> int | None:
+        """Return `st_mode` of what a path leads to, None when there is nothing.
+
+        Archives keep no permissions: 0o755 for folders, 0o644 for files.
+        """
+        try:
+            return self._tree.mode(path)
+        except OSError as error:
+            if error.errno in NOT_THERE:
+                return None
+            raise
+
+    def exists(self, path: str) -> bool:
+        """Tell whether a path leads to something; errors but "not there" raise."""
+        return self.mode(path) is not None
+
+    def is_dir(self, path: str) -> bool:
+        """Tell whether a path leads to a folder; errors but "not there" raise."""
+        mode = self.mode(path)
+        return mode is not None and stat.S_ISDIR(mode)
+
+    def readlink(self, path: str) -> str | None:
+        """Return a link's target as it is written, which may dangle; None if no link."""
+        try:
+            return self._tree.readlink(path)
+        except OSError as error:
+            if error.errno in NOT_THERE:
+                return None
+            raise
+
+    def link_name(self, path: str) -> str | None:
+        """Return the base name of a link's target, which may dangle; None if no link.
+
+        The name is the answer for `driver`, `subsystem` and `iommu_group` links.
+        """
+        target = self.readlink(path)
+        return None if target is None else os.path.basename(target)
+
+    def real_path(self, path: str) -> str:
+        """Return a path with all links resolved inside the root; it need not exist."""
+        return self._tree.real_path(path)
+
+    def dir(self, path: str) -> "HostDir":
+        """Open a folder to read many of its files by name, fast; use it in `with`."""
+        return HostDir(self, path, self._tree.open_dir(path))
+
+
+class HostDir:
+    """One folder of the host, for reading many small files by relative name.
+
+    Names that lead through links or folders cost more than plain ones, no rights.
+    """
+
+    __slots__ = ("_close", "_fd", "_flags", "_host", "_trusted", "path")
+
+    def __init__(
+        self, host: HostRoot, path: str, opened: tuple[int, bool] | None
+    ) -> None:
+        self._host = host
+        self.path = path
+        self._fd, self._trusted = opened or (-1, False)
+        self._flags = READ_FLAGS if self._trusted else READ_FLAGS | os.O_NOFOLLOW
+        self._close = os.close
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the folder."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            self._close(fd)
+
+    def __del__(self) -> None:
+        self.__exit__()
+
+    def _is_direct(self, name: str) -> bool:
+        return self._fd >= 0 and (self._trusted or "/" not in name)
+
+    def read_optional(self, name: str) -> str | None:
+        """As `HostRoot.read_optional`, of a name below this folder."""
+        if not self._is_direct(name):
+            return self._host.read_optional(f"{self.path}/{name}")
+        try:
+            fd = os.open(name, self._flags, dir_fd=self._fd)
+            if self._trusted:
+                try:
+                    data = os.read(fd, FIRST_READ)
+                finally:
+                    os.close(fd)
+                if len(data) == FIRST_READ:
+                    return self._host.read_optional(f"{self.path}/{name}")
+            else:
+                data = read_fd(fd, name, DEFAULT_LIMIT, trusted=False)
+        except OSError as error:
+            if error.errno == errno.ELOOP and not self._trusted:
+                return self._host.read_optional(f"{self.path}/{name}")
+            if error.errno in NOT_THERE:
+                return None
+            error.filename = f"{self.path}/{name}"
+            raise
+        return trim(data.decode("utf-8", "replace"))
+
+    def listdir(self) -> list[str]:
+        """As `HostRoot.listdir`, of this folder."""
+        return self._host.listdir(self.path)
+
+    def link_name(self, name: str) -> str | None:
+        """As `HostRoot.link_name`, of a name below this folder."""
+        if not self._is_direct(name):
+            return self._host.link_name(f"{self.path}/{name}")
+        try:
+            return os.path.basename(os.readlink(name, dir_fd=self._fd))
+        except OSError as error:
+            if error.errno in NOT_THERE:
+                return None
+            error.filename = f"{self.path}/{name}"
+            raise
+
+    def exists(self, name: str) -> bool:
+        """As `HostRoot.exists`, of a name below this folder."""
+        return self._host.exists(f"{self.path}/{name}")

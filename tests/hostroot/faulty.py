@@ -1,0 +1,20 @@
+"""Host roots that fail on purpose, for tests of sources and of the runner."""
+
+from collections.abc import Mapping
+
+from nfd.hostroot import HostRoot
+from nfd.hostroot.record import ErrorsTree
+
+
+class FaultyHostRoot(HostRoot):
+    """A host root in which reading or listing the given paths raises an errno.
+
+    `errors` maps host paths, as a source asks for them, to errno numbers. It is read at
+    each question, so a test may change it between two discoveries.
+    """
+
+    def __init__(
+        self, path: str, errors: Mapping[str, int], *, live: bool | None = None
+    ) -> None:
+        super().__init__(path, live=live)
+        self._tree = ErrorsTree(self._tree, errors)
