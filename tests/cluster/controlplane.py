@@ -7,7 +7,7 @@ that started it, and nothing of it is shared with another `ControlPlane`.
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,35 +15,15 @@ import attrs
 import urllib3
 
 from tests.cluster.api import Api, RefusedError, documents
+from tests.cluster.audit import AUDIT_POLICY, matches, read_events
 from tests.cluster.binaries import KUBERNETES, KWOK, binaries
-from tests.cluster.certificates import (
-    Authority,
-    Pair,
-    write_service_account_key,
-)
+from tests.cluster.certificates import Authority, write_service_account_key
+from tests.cluster.kubeconfig import certificate_user, write_kubeconfig
 from tests.cluster.processes import Program, free_port
 
 START_SECONDS = 60.0
 POLL_SECONDS = 0.05
 ISSUER = "https://kubernetes.default.svc"
-
-AUDIT_POLICY = {
-    "apiVersion": "audit.k8s.io/v1",
-    "kind": "Policy",
-    "omitStages": ["RequestReceived"],
-    "rules": [
-        # What the tests count and read: whole bodies, but never a token.
-        {
-            "level": "RequestResponse",
-            "verbs": ["create", "update", "patch", "delete", "deletecollection"],
-            "resources": [
-                {"group": "", "resources": ["nodes", "nodes/status"]},
-                {"group": "nfd.k8s-sigs.io", "resources": ["*"]},
-            ],
-        },
-        {"level": "Metadata"},
-    ],
-}
 
 
 class StartError(Exception):
@@ -113,14 +93,18 @@ class ControlPlane:
             try:
                 self._define_core(paths)
                 self.admin = Api(self.url, self.ca, admin.certificate, admin.key)
-                self._write_kubeconfig(self.kubeconfig, _pair_user(admin))
+                self._write_kubeconfig(self.kubeconfig, certificate_user(admin))
                 self._start_core()
                 break
             except StartError as error:
                 self.stop()
                 if attempt == tries or "address already in use" not in str(error):
                     raise
-        self._start_rest(paths)
+        try:
+            self._start_rest(paths)
+        except BaseException:
+            self.stop()
+            raise
 
     def stop(self) -> None:
         """Stop everything, last started first."""
@@ -170,7 +154,7 @@ class ControlPlane:
         """Write a kubeconfig for a user known by certificate; returns its path."""
         pair = self._authority.issue(_file_name(user), user, *groups)
         return self._write_kubeconfig(
-            self.folder / f"{_file_name(user)}.kubeconfig", _pair_user(pair)
+            self.folder / f"{_file_name(user)}.kubeconfig", certificate_user(pair)
         )
 
     def service_account(self, namespace: str, name: str) -> None:
@@ -269,15 +253,24 @@ class ControlPlane:
         events: list[dict[str, Any]] = []
 
         def marked() -> bool:
-            events[:] = _events(self.audit_log)
+            events[:] = read_events(self.audit_log)
             return any(event["requestURI"] == mark for event in events)
 
         self._wait("kube-apiserver", marked)
         return [
             event
             for event in events
-            if "audit-mark=" not in event["requestURI"] and _matches(event, wanted)
+            if "audit-mark=" not in event["requestURI"] and matches(event, wanted)
         ]
+
+    @staticmethod
+    def wait_for(look: Callable[[], Any], wanted: Any, *, seconds: float = 60) -> None:
+        """Look again until what is seen equals `wanted`; an assertion if it never does."""
+        until = time.monotonic() + seconds
+        while (seen := look()) != wanted:
+            if time.monotonic() > until:
+                raise AssertionError(f"wanted {wanted!r}, after {seconds} s: {seen!r}")
+            time.sleep(POLL_SECONDS)
 
     # ---- how it is put together --------------------------------------------
 
@@ -347,40 +340,49 @@ class ControlPlane:
             arguments = [f"--kubeconfig={self.certificate_kubeconfig(user)}"]
             self._start_loop("kube-scheduler", paths, arguments)
         if self.kwok:
+            port = free_port()
             self._define(
                 "kwok",
                 paths,
+                f"--config={KWOK.folder / 'kubelets.yaml'}",
                 f"--kubeconfig={self.kubeconfig}",
                 "--manage-all-nodes=true",
-                f"--server-address=127.0.0.1:{free_port()}",
+                f"--server-address=127.0.0.1:{port}",
                 "--node-lease-duration-seconds=40",
             )
-            self.programs["kwok"].start()
+            self._start_healthy("kwok", f"http://127.0.0.1:{port}/healthz")
 
     def _start_loop(
         self, name: str, paths: Mapping[str, Path], arguments: list[str]
     ) -> None:
         port = free_port()
+        serving = self._authority.issue(f"{name}-serving", name)
         self._define(
             name,
             paths,
             "--leader-elect=false",
             "--bind-address=127.0.0.1",
             f"--secure-port={port}",
-            f"--cert-dir={self.folder / name}",
+            f"--tls-cert-file={serving.certificate}",
+            f"--tls-private-key-file={serving.key}",
             *arguments,
         )
-        self.programs[name].start()
-        pool = urllib3.PoolManager(cert_reqs="CERT_NONE", retries=False)
-        health = f"https://127.0.0.1:{port}/healthz"
+        self._start_healthy(name, f"https://127.0.0.1:{port}/healthz")
+
+    def _start_healthy(self, name: str, url: str) -> None:
+        pool = urllib3.PoolManager(ca_certs=str(self.ca), retries=False)
 
         def healthy() -> bool:
             try:
-                return pool.request("GET", health, timeout=2).status == 200
+                return pool.request("GET", url, timeout=2).status == 200
             except urllib3.exceptions.HTTPError:
                 return False
 
+        self.programs[name].start()
         self._wait(name, healthy)
+
+    def _write_kubeconfig(self, path: Path, user: Mapping[str, str]) -> Path:
+        return write_kubeconfig(path, self.url, self.ca, user)
 
     def _define(self, name: str, paths: Mapping[str, Path], *arguments: str) -> None:
         log = self.folder / f"{name}.log"
@@ -421,36 +423,6 @@ class ControlPlane:
                 raise StartError(f"{name} is not ready: {program.tail()}")
             time.sleep(POLL_SECONDS)
 
-    def _write_kubeconfig(self, path: Path, user: Mapping[str, str]) -> Path:
-        document = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [
-                {
-                    "name": "test",
-                    "cluster": {
-                        "server": self.url,
-                        "certificate-authority": str(self.ca),
-                    },
-                }
-            ],
-            "users": [{"name": "user", "user": dict(user)}],
-            "contexts": [
-                {"name": "test", "context": {"cluster": "test", "user": "user"}}
-            ],
-            "current-context": "test",
-        }
-        path.touch(mode=0o600)
-        path.write_text(json.dumps(document, indent=1))  # JSON is YAML
-        return path
-
-
-def _pair_user(pair: Pair) -> dict[str, str]:
-    return {
-        "client-certificate": str(pair.certificate),
-        "client-key": str(pair.key),
-    }
-
 
 def _file_name(user: str) -> str:
     return user.replace(":", "-").replace("/", "-")
@@ -474,27 +446,3 @@ def _pod(
     if node:
         spec["nodeName"] = node
     return _manifest("v1", "Pod", name, namespace) | {"spec": spec}
-
-
-def _events(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open() as lines:
-        for line in lines:
-            if line.endswith("\n"):  # the last one may be half written
-                yield json.loads(line)
-
-
-def _matches(event: Mapping[str, Any], wanted: Mapping[str, str]) -> bool:
-    reference = event.get("objectRef", {})
-    resource = reference.get("resource", "")
-    if reference.get("subresource"):
-        resource += f"/{reference['subresource']}"
-    facts = {
-        "user": event["user"]["username"],
-        "verb": event["verb"],
-        "resource": resource,
-        "name": reference.get("name", ""),
-    }
-    agent = wanted.get("agent")
-    if agent and not event.get("userAgent", "").startswith(agent):
-        return False
-    return all(facts[key] == value for key, value in wanted.items() if key != "agent")
