@@ -1,9 +1,8 @@
 """What PCI and USB labels share: class white lists and names built from fields."""
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 
-log = logging.getLogger(__name__)
+from nfd_sources._reading import WARNING, report
 
 
 def class_prefixes(whitelist: Iterable[str]) -> tuple[str, ...]:
@@ -29,7 +28,8 @@ def chosen_fields(
     wanted = [field.strip() for field in wanted]
     for field in wanted:
         if field not in known:
-            log.warning(
+            report(
+                WARNING,
                 "unknown label field ignored setting=%s field=%s allowed=%s",
                 where,
                 field,

@@ -1,12 +1,23 @@
 """What the host sources share: reading attribute files, keeping account of gaps."""
 
 import contextlib
-import logging
+import sys
 from collections.abc import Iterable, Iterator
 
 from nfd.hostroot import NOT_THERE, HostDir, HostRoot
 
-log = logging.getLogger(__name__)
+DEBUG, INFO, WARNING = 10, 20, 30  # as in logging
+
+
+def report(level: int, event: str, *args: object) -> None:
+    """Log an event; `logging`, 4 ms of a scan, is loaded for warnings only.
+
+    While nobody has loaded it, nobody has asked for lower levels.
+    """
+    if level >= WARNING or "logging" in sys.modules:
+        import logging  # noqa: PLC0415 - see above
+
+        logging.getLogger("nfd_sources").log(level, event, *args)
 
 
 class Gaps:
@@ -24,12 +35,16 @@ class Gaps:
         reason = "; ".join(describe(error) for error in errors)
         self.unknown.setdefault(key, f"{element}: {reason}" if element else reason)
         self.notes[f"{key}/{element}"] = reason
-        log.warning("unreadable feature=%s element=%s error=%s", key, element, reason)
+        report(
+            WARNING, "unreadable feature=%s element=%s error=%s", key, element, reason
+        )
 
     def refused(self, key: str, element: str, reason: str) -> None:
         """Count `element` of the set `key` as left out, and say why."""
         self.notes[f"{key}/{element}"] = reason
-        log.warning("left out feature=%s element=%s reason=%s", key, element, reason)
+        report(
+            WARNING, "left out feature=%s element=%s reason=%s", key, element, reason
+        )
 
     @contextlib.contextmanager
     def reading(self, key: str, element: str = "") -> Iterator[None]:

@@ -13,7 +13,7 @@ import attrs
 from nfd.features import Features
 from nfd.hostroot import DEFAULT_LIMIT, HostRoot
 from nfd.source import FeatureSpec, LabelSpec, LabelValue, Source, Watch, setting
-from nfd_sources._reading import Gaps, log
+from nfd_sources._reading import INFO, Gaps, report
 
 OSRELEASE = "/proc/sys/kernel/osrelease"
 MODULES = "/proc/modules"
@@ -222,12 +222,12 @@ def _read_config(
             errors.append(error)
             continue
         if errors:
-            log.info("kernel configuration passed over error=%s", errors[0])
+            report(INFO, "kernel configuration passed over error=%s", errors[0])
         return data.decode("utf-8", "replace")
     if errors:
         gaps.unread(CONFIG, "", errors)
     else:
-        log.info("no kernel configuration found")
+        report(INFO, "no kernel configuration found")
     return None
 
 
