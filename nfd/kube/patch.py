@@ -1,0 +1,64 @@
+"""JSON patches (RFC 6902) that change exactly the keys they name, behind guards."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+Operation: TypeAlias = dict[str, Any]
+
+
+def pointer(*parts: str) -> str:
+    """Return the JSON pointer of a path; `/` and `~` in its parts are escaped."""
+    return "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in parts)
+
+
+def test(path: Sequence[str], value: Any) -> Operation:
+    """The patch as a whole fails (422) unless `path` holds `value`."""
+    return {"op": "test", "path": pointer(*path), "value": value}
+
+
+def add(path: Sequence[str], value: Any) -> Operation:
+    """Set `path`, whether it is there or not; its parent must be there."""
+    return {"op": "add", "path": pointer(*path), "value": value}
+
+
+def replace(path: Sequence[str], value: Any) -> Operation:
+    """Set `path`, which must be there."""
+    return {"op": "replace", "path": pointer(*path), "value": value}
+
+
+def remove(path: Sequence[str]) -> Operation:
+    """Take `path` away, which must be there."""
+    return {"op": "remove", "path": pointer(*path)}
+
+
+def same_object(uid: str) -> Operation:
+    """The guard against an object that was deleted and made again meanwhile."""
+    return test(("metadata", "uid"), uid)
+
+
+def change_map(
+    path: Sequence[str],
+    current: Mapping[str, str] | None,
+    changes: Mapping[str, str | None],
+) -> list[Operation]:
+    """Return the operations that change keys of a map of text (DESIGN section 6).
+
+    `current` is the map as last read (None where the object has none), `changes`
+    maps keys to the new value, None to remove. Each replace and remove comes after a
+    `test` of the old value. A key that is right already, or gone, costs nothing. The
+    order is that of the keys.
+    """
+    have = current or {}
+    operations: list[Operation] = []
+    for key in sorted(changes):
+        new, at = changes[key], (*path, key)
+        if key not in have:
+            if new is not None:
+                operations.append(add(at, new))
+        elif new is None:
+            operations += [test(at, have[key]), remove(at)]
+        elif new != have[key]:
+            operations += [test(at, have[key]), replace(at, new)]
+    if operations and current is None:
+        operations.insert(0, add(path, {}))
+    return operations

@@ -1,0 +1,25 @@
+"""A clock that only moves when it is told to, or when someone waits."""
+
+import threading
+
+
+class FakeClock:
+    """See `nfd.kube.clock.Clock`. Waiting takes no time and is written down."""
+
+    def __init__(self, now: float = 1_000_000.0) -> None:
+        self.now = now
+        self.waits: list[float] = []
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def wall(self) -> float:
+        return 1_764_000_000.0 + self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+
+    def wait(self, stop: threading.Event, seconds: float) -> bool:
+        self.waits.append(seconds)
+        self.now += seconds
+        return stop.is_set()
