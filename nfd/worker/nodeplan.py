@@ -1,0 +1,108 @@
+"""What a worker writes onto its own Node: labels only, one guarded patch.
+
+Pure. Rules: DESIGN section 6 "Worker and master together" and "Admission".
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from nfd.labels import in_namespaces, split_key
+from nfd.publish.ownership import (
+    NO_HOLD,
+    WORKER_MANAGER,
+    Hold,
+    KeyConflict,
+    Operation,
+    managers_of,
+    plan_map,
+)
+
+DEFAULT_NAMESPACES = (
+    "feature.node.kubernetes.io",
+    "profile.node.kubernetes.io",
+    "nvidia.com",
+    "amd.com",
+    "beta.amd.com",
+    "habana.ai",
+    "gpu.intel.com",
+)
+
+
+@attrs.frozen(slots=True)
+class OwnNode:
+    """The worker's Node as metadata shows it; `owned` are the keys it wrote last."""
+
+    uid: str
+    labels: Mapping[str, str]
+    managers: Mapping[str, str]  # label key → manager that wrote it last
+
+    @classmethod
+    def from_metadata(cls, metadata: Mapping[str, Any]) -> "OwnNode":
+        """Read a Node's `metadata`."""
+        return cls(
+            metadata["uid"],
+            metadata.get("labels") or {},
+            managers_of(metadata).labels,
+        )
+
+    @property
+    def owned(self) -> frozenset[str]:
+        """The label keys whose last writer was a worker."""
+        return frozenset(k for k, m in self.managers.items() if m == WORKER_MANAGER)
+
+
+@attrs.frozen(slots=True)
+class LabelsPlan:
+    """One patch of the own Node; no operations when it is as wanted."""
+
+    operations: tuple[Operation, ...] = ()
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    yielded: tuple[KeyConflict, ...] = ()  # held by others, left to them
+    outside: tuple[str, ...] = ()  # not in the namespaces a worker may write
+    held: frozenset[str] = frozenset()
+
+
+def plan_labels(
+    node: OwnNode,
+    wanted: Mapping[str, str],
+    *,
+    namespaces: Sequence[str] = DEFAULT_NAMESPACES,
+    hold: Hold = NO_HOLD,
+    removals: bool = True,
+) -> LabelsPlan:
+    """Plan the labels of the own Node.
+
+    Keys outside `namespaces` are left to the master. A key that somebody else wrote
+    last with another value is left and reported, so that two writers never fight.
+    With `removals` false only additions and changes are planned: additions are
+    written before the NodeFeature, removals after it.
+    """
+    inside = {
+        k: v for k, v in wanted.items() if in_namespaces(split_key(k)[0], namespaces)
+    }
+    planned = plan_map(
+        node.labels,
+        inside,
+        node.owned if removals else frozenset(),
+        managers=node.managers,
+        ours=frozenset({WORKER_MANAGER}),
+        foreign="yield",
+        hold=hold,
+    )
+    operations = planned.operations("metadata", "labels")
+    if operations:
+        guard = {"op": "test", "path": "/metadata/uid", "value": node.uid}
+        operations = [guard, *operations]
+    return LabelsPlan(
+        tuple(operations),
+        tuple(planned.add),
+        tuple(planned.replace),
+        tuple(planned.remove),
+        planned.conflicts,
+        tuple(sorted(wanted.keys() - inside.keys())),
+        planned.held,
+    )
