@@ -1,0 +1,112 @@
+"""Hardware capabilities of arm64, arm, s390x and ppc64le: the auxiliary vector.
+
+Bits and names: spec/worker.md section 1.1; the kernel's asm/hwcap.h (arm, arm64),
+asm/elf.h (s390x) and asm/cputable.h (powerpc).
+"""
+
+from collections.abc import Mapping
+
+import attrs
+
+from nfd.errors import NfdError
+
+# fmt: off
+_ARM64 = ["FP", "ASIMD", "EVTSTRM", "AES", "PMULL", "SHA1", "SHA2", "CRC32", "ATOMICS", "FPHP", "ASIMDHP", "CPUID", "ASIMDRDM", "JSCVT", "FCMA", "LRCPC", "DCPOP", "SHA3", "SM3", "SM4", "ASIMDDP", "SHA512", "SVE", "ASIMDFHM", "DIT", "USCAT", "ILRCPC", "FLAGM", "SSBS", "SB", "PACA", "PACG"]
+_ARM64_2 = ["DCPODP", "SVE2", "SVEAES", "SVEPMULL", "SVEBITPERM", "SVESHA3", "SVESM4", "FLAGM2", "FRINT", "SVEI8MM", "SVEF32MM", "SVEF64MM", "SVEBF16", "I8MM", "BF16", "DGH", "RNG", "BTI", "MTE", "ECV", "AFP", "RPRES", "MTE3", "SME", "SMEI16I64", "SMEF64F64", "SMEI8I32", "SMEF16F32", "SMEB16F32", "SMEF32F32", "SMEFA64", "WFXT", "EBF16", "SVEEBF16"]
+_ARM = ["SWP", "HALF", "THUMB", "26BIT", "FASTMUL", "FPA", "VFP", "EDSP", "JAVA", "IWMMXT", "CRUNCH", "THUMBEE", "NEON", "VFPv3", "VFPv3D16", "TLS", "VFPv4", "IDIVA", "IDIVT", "VFPD32", "LPAE", "EVTSTRM"]
+_ARM_2 = ["AES", "PMULL", "SHA1", "SHA2", "CRC32"]
+_S390X = ["ESAN3", "ZARCH", "STFLE", "MSA", "LDISP", "EIMM", "DFP", "EDAT", "ETF3EH", "HIGHGPRS", "TE", "VX", "VXD", "VXE", "GS", "VXE2", "VXP", "SORT", "DFLT", "VXP2", "NNPA", "PCIMIO", "SIE"]
+_PPC = {
+    31: "PPC32", 30: "PPC64", 29: "PPC601", 28: "ALTIVEC", 27: "FPU", 26: "MMU",
+    25: "4xxMAC", 24: "UCACHE", 23: "SPE", 22: "EFPFLOAT", 21: "EFPDOUBLE", 20: "NOTB",
+    19: "POWER4", 18: "POWER5", 17: "POWER5+", 16: "CELLBE", 15: "BOOKE", 14: "SMT",
+    13: "IC_SNOOP", 12: "ARCH_2_05", 11: "PA6T", 10: "DFP", 9: "POWER6X",
+    8: "ARCH_2_06", 7: "VSX", 6: "ARCHPMU", 1: "TRUE_LE", 0: "PPCLE",
+}
+_PPC_2 = {
+    31: "ARCH_2_07", 30: "HTM", 29: "DSCR", 28: "EBB", 27: "ISEL", 26: "TAR",
+    25: "VCRYPTO", 24: "HTM-NOSC", 23: "ARCH_3_00", 22: "IEEE128", 21: "DARN",
+    20: "SCV", 19: "HTM-NO-SUSPEND", 18: "ARCH_3_1", 17: "MMA",
+}
+# fmt: on
+
+# Architecture -> (bits of AT_HWCAP, bits of AT_HWCAP2) -> name.
+HWCAPS: Mapping[str, tuple[Mapping[int, str], Mapping[int, str]]] = {
+    "arm64": (dict(enumerate(_ARM64)), dict(enumerate(_ARM64_2))),
+    "arm": (dict(enumerate(_ARM)), dict(enumerate(_ARM_2))),
+    "s390x": (dict(enumerate(_S390X)), {}),
+    "ppc64le": (_PPC, _PPC_2),
+    "ppc64": (_PPC, _PPC_2),
+}
+
+# cpuinfo's words are the names in lower case, but for these.
+_WORDS = {"fastmult": "FASTMUL"}
+
+IMPLEMENTERS: Mapping[int, str] = {
+    0xC0: "Ampere",
+    0x41: "ARM",
+    0x42: "Broadcom",
+    0x43: "Cavium",
+    0x44: "DEC",
+    0x46: "Fujitsu",
+    0x49: "Infineon",
+    0x4D: "Motorola",
+    0x4E: "NVIDIA",
+    0x50: "AMCC",
+    0x51: "Qualcomm",
+    0x56: "Marvell",
+    0x69: "Intel",
+}
+
+
+@attrs.frozen(slots=True)
+class Auxv:
+    """The two capability words that the kernel hands to every program."""
+
+    hwcap: int = 0
+    hwcap2: int = 0
+
+    def to_text(self) -> str:
+        """Write the text form: `hwcap <hex>` and `hwcap2 <hex>`."""
+        return f"hwcap {self.hwcap:x}\nhwcap2 {self.hwcap2:x}\n"
+
+
+def parse_auxv(text: str) -> Auxv:
+    """Read the text form.
+
+    Raises:
+        NfdError: A line is in neither form; the text names it.
+
+    """
+    values = {"hwcap": 0, "hwcap2": 0}
+    for line in text.splitlines():
+        name, _, value = line.partition(" ")
+        try:
+            if name not in values:
+                raise ValueError  # noqa: TRY301 - one handler for all bad lines
+            values[name] = int(value, 16)
+        except ValueError:
+            raise NfdError(f"auxv dump: unexpected line {line[:80]!r}") from None
+    return Auxv(**values)
+
+
+def names_of(arch: str, auxv: Auxv) -> frozenset[str]:
+    """Return the names of the bits that are set."""
+    tables = HWCAPS.get(arch, ({}, {}))
+    return frozenset(
+        name
+        for table, word in zip(tables, (auxv.hwcap, auxv.hwcap2), strict=True)
+        for bit, name in table.items()
+        if word >> bit & 1
+    )
+
+
+def names_of_words(arch: str, words: frozenset[str]) -> frozenset[str]:
+    """Return the names of cpuinfo's feature words; words without name are dropped."""
+    known = {
+        name.lower(): name
+        for table in HWCAPS.get(arch, ({}, {}))
+        for name in table.values()
+    }
+    found = (known.get(_WORDS.get(word, word).lower()) for word in words)
+    return frozenset(name for name in found if name)
