@@ -110,17 +110,3 @@ def in_namespace(prefix: str, namespace: str) -> bool:
 def in_namespaces(prefix: str, namespaces: Iterable[str]) -> bool:
     """Tell whether `prefix` is in one of the namespaces or their sub-domains."""
     return any(in_namespace(prefix, namespace) for namespace in namespaces)
-
-
-@attrs.frozen(slots=True)
-class Taint:
-    """A taint of a Node; key and effect identify it (spec/master.md section 2.8)."""
-
-    key: str
-    value: str
-    effect: str  # NoSchedule, PreferNoSchedule or NoExecute
-
-    def __str__(self) -> str:
-        """Return `key[=value]:Effect`, the form of the tracking annotation."""
-        value = f"={self.value}" if self.value else ""
-        return f"{self.key}{value}:{self.effect}"

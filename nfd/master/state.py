@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from nfd.labels import ANNOTATION_NS, Taint
+from nfd.labels import ANNOTATION_NS
 from nfd.publish.ownership import (
     NO_HOLD,
     NO_MANAGERS,
@@ -19,6 +19,7 @@ from nfd.publish.ownership import (
     managers_of,
     master_manager,
 )
+from nfd.rules.model import Taint
 
 
 @attrs.frozen(slots=True)

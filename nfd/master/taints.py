@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-from nfd.labels import Taint
 from nfd.master.state import NodeState, Part, Tracking, Wanted, operation, version_test
 from nfd.publish.ownership import MapPlan, Operation, plan_map
+from nfd.rules.model import Taint
 
 _TAINT = re.compile(r"(?P<key>[^=:,]+)(?:=(?P<value>[^=:,]*))?:(?P<effect>\w+)")
 
@@ -24,7 +24,7 @@ def parse_taints(text: str | None) -> tuple[Taint, ...]:
     for item in (text or "").split(","):
         match = _TAINT.fullmatch(item.strip())
         if match:
-            taint = Taint(match["key"], match["value"] or "", match["effect"])
+            taint = Taint(match["key"], match["effect"], match["value"] or "")
             found.setdefault((taint.key, taint.effect), taint)
     return tuple(found.values())
 
@@ -88,7 +88,11 @@ def taints_text(idents: frozenset[str], wanted: Wanted, before: Iterable[Taint])
 
 def _raw_taint(taint: Taint) -> dict[str, str]:
     raw = {"key": taint.key, "effect": taint.effect}
-    return {**raw, "value": taint.value} if taint.value else raw
+    if taint.value:
+        raw["value"] = taint.value
+    if taint.time_added:
+        raw["timeAdded"] = taint.time_added
+    return raw
 
 
 def _taint_operations(

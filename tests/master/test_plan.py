@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfd.labels import Taint
 from nfd.master.plan import NodePlan, Removal, owns_anything, plan
 from nfd.master.resources import same_quantity
 from nfd.master.state import NodeState, Tracking, Wanted
 from nfd.master.taints import parse_taints
 from nfd.publish.ownership import Hold
+from nfd.rules.model import Taint
 from tests.master.patching import apply
 
 TRACKING = Tracking.of()
@@ -81,7 +81,7 @@ def test_unchanged_node_costs_nothing() -> None:
         labels={f"{FNS}/a": "1"},
         annotations={f"{FNS}/n": "t"},
         resources={"v.io/r": "2Gi"},
-        taints=(Taint("v.io/t", "x", "NoSchedule"),),
+        taints=(Taint("v.io/t", "NoSchedule", "x"),),
     )
     after, _ = write(node(), wanted)
 
@@ -254,7 +254,7 @@ def test_wanted_taint_that_somebody_set_is_not_ours() -> None:
     foreign = {"key": "v.io/t", "value": "x", "effect": "NoSchedule"}
     document = node(taints=[foreign])
 
-    after, _ = write(document, Wanted(taints=(Taint("v.io/t", "x", "NoSchedule"),)))
+    after, _ = write(document, Wanted(taints=(Taint("v.io/t", "NoSchedule", "x"),)))
     after, _ = write(after, Wanted())
 
     assert after["spec"]["taints"] == [foreign]
@@ -262,7 +262,7 @@ def test_wanted_taint_that_somebody_set_is_not_ours() -> None:
 
 def test_first_taint_is_guarded_by_the_version() -> None:
     """An `add` of the list would erase taints that came since the Node was read."""
-    steps = planned(node(), Wanted(taints=(Taint("k", "", "NoSchedule"),))).steps
+    steps = planned(node(), Wanted(taints=(Taint("k", "NoSchedule", ""),))).steps
 
     assert {"op": "test", "path": "/metadata/resourceVersion", "value": "7"} in (
         steps[1].operations
@@ -273,7 +273,7 @@ def test_every_step_is_bound_to_the_node() -> None:
     """A Node created again under the same name is another Node."""
     steps = planned(
         node(),
-        Wanted(labels={f"{FNS}/a": "1"}, taints=(Taint("k", "", "NoSchedule"),)),
+        Wanted(labels={f"{FNS}/a": "1"}, taints=(Taint("k", "NoSchedule", ""),)),
     ).steps
 
     for step in steps:
@@ -304,8 +304,8 @@ def test_duplicate_taint_of_upstream_is_read() -> None:
     text = "k=v:NoSchedule,k=w:NoSchedule,,bad,n:NoExecute"
 
     assert parse_taints(text) == (
-        Taint("k", "v", "NoSchedule"),
-        Taint("n", "", "NoExecute"),
+        Taint("k", "NoSchedule", "v"),
+        Taint("n", "NoExecute", ""),
     )
 
 
@@ -337,8 +337,8 @@ TAINTS = st.lists(
     st.builds(
         Taint,
         st.sampled_from(["v.io/t", "k"]),
-        VALUES,
         st.sampled_from(["NoSchedule", "NoExecute"]),
+        VALUES,
     ),
     unique_by=lambda t: (t.key, t.effect),
     max_size=3,
