@@ -220,7 +220,8 @@ def run_source(
     try:
         if settings is None:
             settings = source.settings_class()
-        found = source.discover(host, settings)
+        with host.attributed(name):
+            found = source.discover(host, settings)
         error = _shape_problem(name, found)
         if error:
             status, found = "failed", Features()

@@ -8,7 +8,7 @@ from nfd.cli import warn
 from nfd.config.worker import DEFAULT_PATH, WorkerConfig, load
 from nfd.discovery import DEFAULT_TIMEOUT, Discovery, Plan, Runner, discover
 from nfd.errors import UsageError
-from nfd.hostroot import HostRoot
+from nfd.hostroot import HostRoot, Recorder
 from nfd.library import choose, make_plan, read_config
 from nfd.registry import Registry, installed
 
@@ -45,8 +45,8 @@ def add_root(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def open_root(args: argparse.Namespace) -> HostRoot:
-    """Open the host that the options name.
+def open_root(args: argparse.Namespace, record: Recorder | None = None) -> HostRoot:
+    """Open the host that the options name, recording if asked.
 
     Raises:
         HostError: It cannot be used.
@@ -54,7 +54,7 @@ def open_root(args: argparse.Namespace) -> HostRoot:
     """
     live = None if args.live is None else args.live == "yes"
     root = args.root if args.root is not None else os.environ.get("NFD_HOST_ROOT")
-    return HostRoot.open(root or "/", live=live)
+    return HostRoot.open(root or "/", live=live, record=record)
 
 
 def add_discovery(parser: argparse.ArgumentParser) -> None:

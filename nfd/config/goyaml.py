@@ -10,7 +10,7 @@ import binascii
 import math
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import yaml
@@ -69,11 +69,25 @@ def load(text: str) -> Any:
         ConfigError: The text is no YAML; the message holds line and column.
 
     """
+    return next(_documents(text, unique=False), None)
+
+
+def load_all(text: str, *, unique: bool = False) -> list[Any]:
+    """Parse all documents of `text`; with `unique`, equal keys in a map are an error.
+
+    Raises:
+        ConfigError: As `load`.
+
+    """
+    return list(_documents(text, unique=unique))
+
+
+def _documents(text: str, *, unique: bool) -> Iterator[Any]:
     loader = None
     try:
         loader = _Loader(text)
-        node = loader.get_node() if loader.check_node() else None
-        return None if node is None else _Reader().value(node)
+        while loader.check_node():
+            yield _Reader(unique=unique).value(loader.get_node())
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
@@ -90,8 +104,9 @@ def load(text: str) -> Any:
 class _Reader:
     """Turns nodes into values and counts them, so that aliases cannot explode."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, unique: bool) -> None:
         self._left = MAX_NODES
+        self._unique = unique
 
     def value(self, node: yaml.Node, depth: int = 0) -> Any:
         self._left -= 1
@@ -120,7 +135,10 @@ class _Reader:
                         raise _at(part, "map merge requires a map or a list of maps")
                     merged.update(self._map(part, depth + 1))
                 continue
-            own[self._key(key_node, depth)] = self.value(value_node, depth + 1)
+            key = self._key(key_node, depth)
+            if self._unique and key in own:
+                raise _at(key_node, f"key {key!r} is given twice")
+            own[key] = self.value(value_node, depth + 1)
         return {**merged, **own}
 
     def _key(self, node: yaml.Node, depth: int) -> str:

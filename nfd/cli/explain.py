@@ -1,0 +1,69 @@
+"""`nfd explain KEY`: where a label or feature comes from, or why it is not there."""
+
+import argparse
+from typing import Any
+
+from nfd.cli import options
+from nfd.cli.output import to_json
+from nfd.discovery import Runner, discover
+from nfd.explain import Explanation, explain
+from nfd.hostroot import Recorder
+from nfd.library import make_plan
+from nfd.registry import installed
+
+EXAMPLES = """\
+  nfd explain pci-10de.present                      a label, prefix left out
+  nfd explain feature.node.kubernetes.io/cpu-hardware_multithreading
+  nfd explain pci.device --root host.tar.xz         a feature of a captured machine
+  nfd explain kernel.version.full -o json           one element of a feature
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the parser of `nfd explain`."""
+    parser = options.add_parser(
+        commands,
+        "explain",
+        "say where a label or feature comes from, or why it is absent",
+        EXAMPLES,
+    )
+    parser.add_argument("key", metavar="KEY", help="label or feature")
+    parser.add_argument(
+        "-o", "--output", choices=("text", "json"), default="text", help="format"
+    )
+    options.add_root(parser)
+    options.add_discovery(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the explanation; 1 when the key is not there."""
+    recorder = Recorder()
+    with options.open_root(args, recorder) as host:
+        registry = installed()
+        plan, _ = make_plan(registry, options.load_config(args, host, registry))
+        found = discover(host, plan, Runner(args.timeout))
+    answer = explain(args.key, found, plan, recorder, registry.names)
+    print(to_json(answer.to_plain()) if args.output == "json" else text(answer), end="")
+    return 0 if answer.found else 1
+
+
+def text(answer: Explanation) -> str:
+    """Write an explanation for people."""
+    state = "" if answer.found else ": not there"
+    lines = [f"{answer.kind} {answer.key}{state}"]
+    lines += [f"  {name + ':':<14} {said}" for name, said in answer.facts]
+    if answer.elements:
+        lines.append("  elements:")
+        lines += [f"    {element}" for element in answer.elements]
+    if answer.files:
+        lines.append("  files:")
+    for file in answer.files:
+        shown = file.content.replace("\n", "\n" + " " * 8)
+        said = f"({file.error})" if file.error else f"= {shown}"
+        lines.append(f"    {file.path} {said}")
+    if answer.more_files:
+        lines.append(f"    and {answer.more_files} more")
+    if answer.nearest:
+        lines.append("  nearest:")
+        lines += [f"    {key}" for key in answer.nearest]
+    return "\n".join(lines) + "\n"
