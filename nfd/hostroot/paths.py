@@ -16,14 +16,14 @@ NOT_THERE = frozenset(
     }
 )
 MAX_LINKS = 40  # as the kernel's MAXSYMLINKS
-_SPACE = " \t\n\v\f\r\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+SPACE = " \t\n\v\f\r\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
 
 
 def trim(text: str) -> str:
     """Trim Unicode white space as Go's strings.TrimSpace does (spec section 8)."""
-    return text.strip(_SPACE)
+    return text.strip(SPACE)
 
 
 def os_error(number: int, path: str) -> OSError:

@@ -68,16 +68,7 @@ def read_attributes(
 
     Errors other than "not there" are appended to `errors`.
     """
-    values = {}
-    for name in names:
-        try:
-            value = folder.read_optional(name)
-        except OSError as error:
-            errors.append(error)
-            continue
-        if value is not None:
-            values[name] = value
-    return values
+    return folder.read_many(names, errors)
 
 
 def read_folder(
