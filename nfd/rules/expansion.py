@@ -1,0 +1,91 @@
+"""Templates of labels and vars, expanded into keys and values (spec section 6.5)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nfd.errors import RuleError
+from nfd.features import Attributes
+
+MAX_TEMPLATE = 65536  # bytes
+
+TemplateData = Mapping[str, Mapping[str, Sequence[Attributes]]]
+
+
+class Expansion:
+    """The two templates of a rule, parsed when they are first needed."""
+
+    __slots__ = ("_labels", "_labels_text", "_vars", "_vars_text")
+
+    def __init__(self, labels: str, variables: str) -> None:
+        self._labels_text = labels
+        self._vars_text = variables
+        self._labels: Any = None
+        self._vars: Any = None
+
+    def run(
+        self, data: TemplateData, outputs: tuple[dict[str, str], dict[str, str]]
+    ) -> None:
+        """Render over matched elements; lines are added to labels and vars.
+
+        Raises:
+            RuleError: A template is wrong, fails on this data or has a bad line.
+
+        """
+        labels, variables = outputs
+        if self._labels_text:
+            if self._labels is None:
+                self._labels = parse(self._labels_text, "labelsTemplate")
+            labels.update(_render(self._labels, data, "labelsTemplate"))
+        if self._vars_text:
+            if self._vars is None:
+                self._vars = parse(self._vars_text, "varsTemplate")
+            variables.update(_render(self._vars, data, "varsTemplate"))
+
+
+def parse(text: str, field: str) -> Any:
+    """Parse a template; `field` is named in errors.
+
+    Raises:
+        RuleError: Too large, or not a template.
+
+    """
+    from nfd import gotemplate  # noqa: PLC0415 - most rules need no templates
+
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > MAX_TEMPLATE:
+        msg = f"{field}: template exceeds maximum allowed size: {size} bytes"
+        raise RuleError(f"{msg}, {MAX_TEMPLATE} are allowed")
+    try:
+        return gotemplate.parse(text)
+    except gotemplate.TemplateError as error:
+        raise RuleError(f"{field}: {error}") from None
+
+
+def _render(template: Any, data: TemplateData, field: str) -> dict[str, str]:
+    from nfd import gotemplate  # noqa: PLC0415 - as above
+
+    try:
+        text = template.render(data)
+    except gotemplate.TemplateError as error:
+        raise RuleError(f"{field}: {error}") from None
+    return pairs(text, field)
+
+
+def pairs(text: str, field: str) -> dict[str, str]:
+    """Read `key=value` lines; blank ones are skipped, later duplicates win.
+
+    Raises:
+        RuleError: A line has no `=`.
+
+    """
+    found: dict[str, str] = {}
+    for line in text.split("\n"):
+        trimmed = line.strip()
+        if not trimmed:
+            continue
+        key, equals, value = trimmed.partition("=")
+        if not equals:
+            msg = f"{field}: missing value in expanded template line {trimmed[:80]!r}"
+            raise RuleError(f"{msg}, (format must be '<key>=<value>')")
+        found[key] = value
+    return found
