@@ -1,0 +1,285 @@
+"""NodeFeatures of a fleet, held small: equal feature sets once, all as packed bytes.
+
+A fleet's hosts are never equal as a whole, but their feature sets are: thousands of
+nodes share a few `cpu.model`, `kernel.config` or `pci.device` sets. Each set is kept
+once, as compressed JSON with a number; the numbers are what rule results are kept
+by. Not thread-safe: its owner serialises access.
+"""
+
+import json
+import zlib
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator, Mapping
+from sys import intern
+from typing import Any, Generic, TypeVar
+
+import attrs
+
+from nfd.features import Features
+from nfd.master.guard import ObjectKey
+from nfd.rules.sets import Sets
+
+T = TypeVar("T")
+
+_PACK_FROM = 160  # bytes; shorter texts do not get smaller
+_PARSED = 4096  # parsed sets kept at hand
+
+
+@attrs.frozen(slots=True)
+class StoredFeature:
+    """One NodeFeature: its node, and its content as numbers in a `Pool`.
+
+    `sets` holds (lower-case key, number of the set) pairs, sorted.
+    """
+
+    key: ObjectKey
+    node: str
+    uid: str
+    sets: tuple[tuple[str, int], ...]
+    labels: int
+    about: int  # trimmed sets, stale sources, owners: what else makes a difference
+    created: str = ""  # RFC 3339
+    published: str = ""  # time of the newest write known, RFC 3339
+
+    def same_content(self, other: "StoredFeature") -> bool:
+        """Tell whether nothing changed that could change a node."""
+        mine = (self.node, self.sets, self.labels, self.about)
+        return mine == (other.node, other.sets, other.labels, other.about)
+
+
+@attrs.define(slots=True)
+class _Entry:
+    data: bytes
+    packed: bool
+    users: int = 0
+
+
+class Pool:
+    """Numbers JSON texts and keeps each once while somebody uses it."""
+
+    def __init__(self) -> None:
+        self._entries: dict[int, _Entry] = {}
+        self._numbers: dict[bytes, int] = {}
+        self._next = 0
+        self._parsed: OrderedDict[int, Any] = OrderedDict()
+
+    def add(self, value: Any) -> int:
+        """Take a use of a JSON value; return its number."""
+        text = json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+        packed = len(text) >= _PACK_FROM
+        data = zlib.compress(text, 6) if packed else text
+        number = self._numbers.get(data)
+        if number is None:
+            number = self._next
+            self._next += 1
+            self._numbers[data] = number
+            self._entries[number] = _Entry(data, packed)
+        self._entries[number].users += 1
+        return number
+
+    def release(self, number: int) -> None:
+        """Give a use back; the text goes with its last user."""
+        entry = self._entries[number]
+        entry.users -= 1
+        if not entry.users:
+            del self._entries[number]
+            del self._numbers[entry.data]
+            self._parsed.pop(number, None)
+
+    def get(self, number: int) -> Any:
+        """Return the value; callers must not change it."""
+        if number in self._parsed:
+            self._parsed.move_to_end(number)
+            return self._parsed[number]
+        entry = self._entries[number]
+        value = json.loads(zlib.decompress(entry.data) if entry.packed else entry.data)
+        self._parsed[number] = value
+        if len(self._parsed) > _PARSED:
+            self._parsed.popitem(last=False)
+        return value
+
+    def forget_parsed(self) -> None:
+        """Drop the parsed values, after a burst of work."""
+        self._parsed.clear()
+
+    @property
+    def size(self) -> int:
+        """Bytes of text held."""
+        return sum(len(e.data) for e in self._entries.values())
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+class FeatureStore:
+    """All NodeFeatures, by object and by node."""
+
+    def __init__(self) -> None:
+        self.pool = Pool()
+        self._objects: dict[ObjectKey, StoredFeature] = {}
+        self._nodes: dict[str, tuple[ObjectKey, ...]] = {}
+
+    def put(  # noqa: PLR0913 - the parts of an object
+        self,
+        key: ObjectKey,
+        node: str,
+        *,
+        uid: str,
+        features: Features,
+        labels: Mapping[str, str],
+        about: Mapping[str, Any],
+        created: str = "",
+        published: str = "",
+    ) -> tuple[StoredFeature, StoredFeature | None]:
+        """Store an object; return it and what was stored before."""
+        sets = Sets.of(attrs.evolve(features, unknown={}))
+        plain: dict[str, dict[str, Any]] = {}
+        for name, names in sets.flags.items():
+            plain.setdefault(name, {})["f"] = sorted(names)
+        for name, elements in sets.attributes.items():
+            plain.setdefault(name, {})["a"] = dict(elements)
+        for name, instances in sets.instances.items():
+            plain.setdefault(name, {})["i"] = [dict(i) for i in instances]
+        add = self.pool.add
+        stored = StoredFeature(
+            key,
+            node,
+            uid,
+            tuple((intern(n), add(plain[n])) for n in sorted(plain)),
+            add(dict(labels)),
+            add(dict(about)),
+            created,
+            published,
+        )
+        before = self._objects.get(key)
+        self._unlink(before)
+        self._objects[key] = stored
+        self._nodes[node] = tuple(sorted((*self._nodes.get(node, ()), key)))
+        return stored, before
+
+    def drop(self, key: ObjectKey) -> StoredFeature | None:
+        """Remove an object; return what was stored."""
+        before = self._objects.pop(key, None)
+        self._unlink(before)
+        return before
+
+    def _unlink(self, stored: StoredFeature | None) -> None:
+        if stored is None:
+            return
+        left = tuple(k for k in self._nodes.get(stored.node, ()) if k != stored.key)
+        if left:
+            self._nodes[stored.node] = left
+        else:
+            self._nodes.pop(stored.node, None)
+        for _, number in stored.sets:
+            self.pool.release(number)
+        self.pool.release(stored.labels)
+        self.pool.release(stored.about)
+
+    def get(self, key: ObjectKey) -> StoredFeature | None:
+        """Return one object."""
+        return self._objects.get(key)
+
+    def of_node(self, node: str) -> list[StoredFeature]:
+        """Return the objects that speak for a node, sorted by namespace and name."""
+        return [self._objects[k] for k in self._nodes.get(node, ())]
+
+    def labels_of(self, stored: StoredFeature) -> Mapping[str, str]:
+        """Return the labels that an object publishes."""
+        labels: Mapping[str, str] = self.pool.get(stored.labels)
+        return labels
+
+    def about(self, stored: StoredFeature) -> Mapping[str, Any]:
+        """Return what else was stored with an object."""
+        about: Mapping[str, Any] = self.pool.get(stored.about)
+        return about
+
+    @property
+    def nodes(self) -> Mapping[str, tuple[ObjectKey, ...]]:
+        """The nodes that somebody speaks for."""
+        return self._nodes
+
+    @property
+    def objects(self) -> Mapping[ObjectKey, StoredFeature]:
+        """All objects."""
+        return self._objects
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+
+class MergedSets:
+    """The sets of one node's objects, merged on demand and in the order given.
+
+    Flags are united, later attributes win, instances are appended
+    (spec/worker.md section 6.7).
+    """
+
+    def __init__(self, pool: Pool, objects: list[StoredFeature]) -> None:
+        self._pool = pool
+        self._numbers: dict[str, tuple[int, ...]] = {}
+        for stored in objects:
+            for key, number in stored.sets:
+                self._numbers[key] = (*self._numbers.get(key, ()), number)
+        self._merged: dict[str, Mapping[str, Any]] = {}
+
+    def identity(self, keys: tuple[str, ...]) -> Hashable:
+        """Return what results that depend on these sets can be kept by."""
+        return tuple(self._numbers.get(key) for key in keys)
+
+    def part(self, key: str, kind: str) -> Any:
+        """Return the `f`, `a` or `i` part of a set, None where it is absent."""
+        merged = self._merged.get(key)
+        if merged is None:
+            merged = self._merged[key] = self._merge(self._numbers[key])
+        return merged.get(kind)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._numbers)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._numbers
+
+    def _merge(self, numbers: tuple[int, ...]) -> Mapping[str, Any]:
+        parts = [self._pool.get(n) for n in numbers]
+        merged: dict[str, Any] = {}
+        for part in parts:
+            if "f" in part:
+                merged["f"] = merged.get("f", frozenset()) | frozenset(part["f"])
+            if "a" in part:
+                merged["a"] = {**merged.get("a", {}), **part["a"]}
+            if "i" in part:
+                merged["i"] = (*merged.get("i", ()), *part["i"])
+        return merged
+
+    def sets(self, unknown: Mapping[str, str], settled: Mapping[str, Any]) -> Sets:
+        """Return the sets in the form that rules read; each is parsed when asked."""
+        return Sets(
+            LazyKind(self, "f"),
+            LazyKind(self, "a"),
+            LazyKind(self, "i"),
+            unknown,
+            settled,
+        )
+
+
+class LazyKind(Mapping[str, T], Generic[T]):
+    """One kind of feature of a `MergedSets`, as a mapping."""
+
+    def __init__(self, merged: MergedSets, kind: str) -> None:
+        self._sets = merged
+        self._kind = kind
+
+    def __getitem__(self, key: str) -> T:
+        value: T | None = (
+            self._sets.part(key, self._kind) if key in self._sets else None
+        )
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return (k for k in self._sets if self._sets.part(k, self._kind) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
