@@ -4,13 +4,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfd.features import Features, merge
-from nfd.master.store import FeatureStore, MergedSets, Pool
+from nfd.master.store import FeatureStore, MergedSets, Pool, StoredFeature
 
 CPU = Features.of(attributes={"cpu.model": {"vendor_id": "AMD", "family": "25"}})
 
 
 def put(store: FeatureStore, name: str, features: Features, **labels: str) -> None:
-    store.put(("nfd", name), name.split(".", maxsplit=1)[0], "u", features, labels, {})
+    put_as(store, name, name.split(".", maxsplit=1)[0], features, labels)
+
+
+def put_as(
+    store: FeatureStore,
+    name: str,
+    node: str,
+    features: Features = CPU,
+    labels: dict[str, str] | None = None,
+) -> tuple[StoredFeature, StoredFeature | None]:
+    return store.put(
+        ("nfd", name), node, uid="u", features=features, labels=labels or {}, about={}
+    )
 
 
 def merged_of(store: FeatureStore, node: str) -> MergedSets:
