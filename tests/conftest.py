@@ -1,0 +1,37 @@
+"""What all tests share: recorded hosts, the data beside the checkout, goldens."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="write what is found into the golden files instead of comparing",
+    )
+
+
+@pytest.fixture
+def update_golden(request: pytest.FixtureRequest) -> bool:
+    """Whether goldens are to be written."""
+    return bool(request.config.getoption("--update-golden"))
+
+
+@pytest.fixture(scope="session")
+def host_dir() -> Path:
+    """The folder of recorded hosts; each folder in it is a host root."""
+    return ROOT / "fixtures" / "hosts"
+
+
+@pytest.fixture(scope="session")
+def shared_dir() -> Path:
+    """The data beside the checkout; NFD_SHARED says where else it lies."""
+    path = Path(os.environ.get("NFD_SHARED") or ROOT.parent / "shared")
+    if not path.is_dir():
+        pytest.skip(f"no shared data at {path}; set NFD_SHARED")
+    return path

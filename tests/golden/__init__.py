@@ -1,0 +1,1 @@
+"""Whole recorded hosts against recorded answers."""
