@@ -1,0 +1,278 @@
+"""Sprig's functions of letter case, which treat one code point at a time."""
+
+import unicodedata
+from collections.abc import Callable, Iterator
+
+from nfd.gotemplate.values import charge, to_bytes
+
+_CJK = (
+    ("\u2e80", "\u2fd5"),
+    ("\u3005", "\u3029"),
+    ("\u3400", "\u4dbf"),
+    ("\u4e00", "\u9fcc"),
+    ("\uf900", "\ufa6d"),
+    ("\U00020000", "\U0002fa1d"),
+)
+
+
+def upper_letter(letter: str) -> str:
+    """Map one code point to upper case, which never changes the length in Go."""
+    mapped = letter.upper()
+    if len(mapped) == 1:
+        return mapped
+    mapped = letter.title()
+    return mapped if len(mapped) == 1 else letter
+
+
+def lower_letter(letter: str) -> str:
+    """Map one code point to lower case."""
+    return letter.lower()[0]
+
+
+def title_letter(letter: str) -> str:
+    """Map one code point to title case."""
+    mapped = letter.title()
+    return mapped if len(mapped) == 1 else letter
+
+
+def upper(text: str) -> str:
+    """Map a text to upper case."""
+    return text.upper() if text.isascii() else "".join(map(upper_letter, text))
+
+
+def lower(text: str) -> str:
+    """Map a text to lower case."""
+    return text.lower() if text.isascii() else "".join(map(lower_letter, text))
+
+
+def is_space(letter: str) -> bool:
+    """Tell whether Go's `unicode.IsSpace` holds; it lacks \\x1c to \\x1f."""
+    return letter.isspace() and not "\x1c" <= letter <= "\x1f"
+
+
+def is_upper(letter: str) -> bool:
+    """Tell whether a code point is an upper case letter."""
+    return unicodedata.category(letter) == "Lu"
+
+
+def title(text: str) -> str:
+    """Put the first letter of each word in title case, as `strings.Title`."""
+    pieces = []
+    before = " "
+    for letter in text:
+        pieces.append(title_letter(letter) if _separates(before) else letter)
+        before = letter
+    return "".join(pieces)
+
+
+def _separates(letter: str) -> bool:
+    if letter.isascii():
+        return not (letter.isalnum() or letter == "_")
+    return is_space(letter)
+
+
+def untitle(text: str) -> str:
+    """Put the first letter of each word in lower case."""
+    pieces = []
+    starts = True
+    for letter in text:
+        if is_space(letter):
+            starts = True
+        elif starts:
+            letter = lower_letter(letter)  # noqa: PLW2901 - reads best
+            starts = False
+        pieces.append(letter)
+    return "".join(pieces)
+
+
+def swapcase(text: str) -> str:
+    """Swap cases; a lower case letter that begins a word gets title case."""
+    pieces = []
+    starts = True
+    for letter in text:
+        category = unicodedata.category(letter)
+        if category in ("Lu", "Lt"):
+            pieces.append(lower_letter(letter))
+            starts = False
+        elif category == "Ll":
+            pieces.append(title_letter(letter) if starts else upper_letter(letter))
+            starts = False
+        else:
+            pieces.append(letter)
+            starts = is_space(letter)
+    return "".join(pieces)
+
+
+def _as_latin(text: str) -> str:
+    # The library behind these functions takes bytes for code points.
+    return text if text.isascii() else to_bytes(text).decode("latin-1")
+
+
+def initials(text: str) -> str:
+    """Keep the first letter of each word."""
+    letters = _as_latin(text)
+    return "".join(
+        letter
+        for before, letter in zip(" " + letters, letters, strict=False)
+        if is_space(before) and not is_space(letter)
+    )
+
+
+def nospace(text: str) -> str:
+    """Remove all white space."""
+    letters = _as_latin(text)
+    kept = "".join(letter for letter in letters if not is_space(letter))
+    return kept if len(kept) < len(letters) else text
+
+
+def _connects(letter: str) -> bool:
+    return letter in "-_" or is_space(letter)
+
+
+def camelcase(text: str) -> str:
+    """Join words, each with a capital; connectors in front stay."""
+    body = text
+    while body and _connects(body[0]):
+        body = body[1:]
+    lead = text[: len(text) - len(body)]
+    if not body:
+        return text
+    shouting = is_upper(body[0])
+    pieces = [lead]
+    current = upper_letter(body[0])
+    for following in body[1:]:
+        before, current = current, following
+        if _connects(current) and _connects(before):
+            pieces.append(before)
+        elif _connects(before):
+            shouting = is_upper(current)
+            current = upper_letter(current)
+        else:
+            if shouting and is_upper(current):
+                current = lower_letter(current)
+            elif shouting:
+                shouting = False
+            pieces.append(before)
+    pieces.append(current)
+    return "".join(pieces)
+
+
+# Words ------------------------------------------------------------------------
+
+_NUMBER, _UPPER, _ALPHABET, _CONNECTOR, _PUNCTUATION, _OTHER, _NONE = range(7)
+
+Word = tuple[int, str]
+
+
+def delimited(text: str, connector: str) -> str:
+    """Write words in lower case with a connector between, numbers with their word."""
+    charge(len(text))
+    if not text:
+        return ""
+    words = _words(text)
+    pieces: list[str] = []
+    nothing: Word = (_NONE, "")
+    word = next(words, nothing)
+    following = next(words, nothing)
+    while following is not nothing:
+        kind, _ = word
+        if kind != _CONNECTOR:
+            pieces.append(_lowered(word, connector))
+        last, word = word, following
+        following = next(words, nothing)
+        if kind == _NUMBER:
+            while word[0] in (_ALPHABET, _NUMBER):
+                pieces.append(_lowered(word, connector))
+                word, following = following, next(words, nothing)
+            if word[0] not in (_NONE, _PUNCTUATION, _CONNECTOR):
+                pieces.append(connector)
+        elif kind == _CONNECTOR:
+            pieces.append(_lowered(last, connector))
+        elif kind == _PUNCTUATION:
+            pass
+        elif word[0] != _NUMBER:
+            if word[0] not in (_CONNECTOR, _PUNCTUATION):
+                pieces.append(connector)
+        elif following is not nothing:
+            number, word = word, following
+            following = next(words, nothing)
+            if word[0] != _ALPHABET:
+                # The number belongs to the word before: "Bld4Floor", "bld4_floor".
+                pieces.append(_lowered(number, connector))
+                if word[0] not in (_CONNECTOR, _PUNCTUATION):
+                    pieces.append(connector)
+            else:
+                pieces.append(connector)
+                pieces.append(_lowered(number, connector))
+                while word[0] in (_ALPHABET, _NUMBER):
+                    pieces.append(_lowered(word, connector))
+                    word, following = following, next(words, nothing)
+                if word[0] not in (_NONE, _CONNECTOR, _PUNCTUATION):
+                    pieces.append(connector)
+    pieces.append(_lowered(word, connector))
+    return "".join(pieces)
+
+
+def _lowered(word: Word, connector: str) -> str:
+    kind, text = word
+    if kind == _CONNECTOR:
+        return connector * len(text)
+    return lower(text) if kind == _UPPER else text
+
+
+def _words(text: str) -> Iterator[Word]:
+    at = 0
+    while at < len(text):
+        kind, end = _word(text, at)
+        yield kind, text[at:end]
+        at = end
+
+
+def _word(text: str, at: int) -> tuple[int, int]:
+    letter = text[at]
+    if _connects(letter):
+        return _CONNECTOR, _run(text, at, _connects)
+    if unicodedata.category(letter)[0] == "P":
+        return _PUNCTUATION, _run(text, at, _punctuates)
+    if is_upper(letter):
+        end = _run(text, at, is_upper)
+        if end - at > 1:
+            # The last capital of "HTTPStatus" begins the next word.
+            return _UPPER, end - 1 if end < len(text) and _spells(text[end]) else end
+        return _UPPER, _run(text, at, _spells_small)
+    if _spells(letter):
+        return _ALPHABET, _run(text, at, _spells_small)
+    if unicodedata.category(letter)[0] == "N":
+        return _NUMBER, _run(text, at, _counts)
+    return _OTHER, _run(text, at, _is_other)
+
+
+def _run(text: str, at: int, holds: Callable[[str], bool]) -> int:
+    end = at + 1
+    while end < len(text) and holds(text[end]):
+        end += 1
+    return end
+
+
+def _punctuates(letter: str) -> bool:
+    return unicodedata.category(letter)[0] == "P"
+
+
+def _counts(letter: str) -> bool:
+    return unicodedata.category(letter)[0] == "N"
+
+
+def _spells(letter: str) -> bool:
+    if unicodedata.category(letter)[0] != "L":
+        return False
+    return not any(low <= letter <= high for low, high in _CJK)
+
+
+def _spells_small(letter: str) -> bool:
+    return _spells(letter) and not is_upper(letter)
+
+
+def _is_other(letter: str) -> bool:
+    return not (
+        _connects(letter) or _spells(letter) or _counts(letter) or _punctuates(letter)
+    )
