@@ -5,7 +5,6 @@ spec/master.md section 10A.
 """
 
 import re
-from fractions import Fraction
 from typing import Literal, Self, TypeAlias
 
 import attrs
@@ -54,21 +53,22 @@ class Quantity:
             raise QuantityError(f"not a quantity: {text[:80]!r}")
         sign, whole, part, suffix, exponent = match.groups()
         part, suffix = part or "", suffix or ""
-        amount = Fraction(int(whole + part), 10 ** len(part))
         form: Format = "DecimalSI"
+        power, factor = 9 - len(part), 1
         if exponent is not None:
-            power = int(exponent)
-            if abs(power) > MAX_EXPONENT:
-                raise QuantityError(f"quantity out of range: {text[:80]!r}")
             form = "DecimalExponent"
-            amount *= Fraction(10) ** power
+            power += int(exponent)
+            if abs(int(exponent)) > MAX_EXPONENT:
+                raise QuantityError(f"quantity out of range: {text[:80]!r}")
         elif suffix in _DECIMAL:
-            amount *= Fraction(10) ** _DECIMAL[suffix]
+            power += _DECIMAL[suffix]
         else:
             form = "BinarySI"
-            amount *= 1024 ** _BINARY_SUFFIX.index(suffix)
-            amount = min(amount, Fraction(MAX_BINARY))
-        nanos = -(-amount.numerator * _NANO // amount.denominator)
+            factor = 1024 ** _BINARY_SUFFIX.index(suffix)
+        amount = int(whole + part) * factor
+        nanos = amount * 10**power if power >= 0 else -(-amount // 10**-power)
+        if form == "BinarySI":
+            nanos = min(nanos, MAX_BINARY * _NANO)
         return cls(-nanos if sign == "-" else nanos, form)
 
     @classmethod
@@ -80,10 +80,6 @@ class Quantity:
     def is_whole(self) -> bool:
         """Whether the amount is a whole number."""
         return self.nanos % _NANO == 0
-
-    def exact(self) -> Fraction:
-        """Return the amount as an exact number."""
-        return Fraction(self.nanos, _NANO)
 
     def __int__(self) -> int:
         """Return the whole amount, fractions rounded up (as Kubernetes' Value)."""

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nfd.features import Features
-from nfd.rules import Expression, Rule, Term
 from nfd.rules.load import load_text
+from nfd.rules.model import Expression, Rule, Term
 
 
 def expr(op: str, *values: str, kind: str = "") -> Expression:
