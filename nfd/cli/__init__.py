@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {  # name: module, one line of help
     "scan": ("nfd.cli.scan", "print the labels and features of a host"),
     "explain": ("nfd.cli.explain", "say where a label comes from, or why it is absent"),
     "sources": ("nfd.cli.sources", "list the installed sources"),
+    "capture": ("nfd.cli.capture", "write what the sources read into an archive"),
     "diff": ("nfd.cli.diff", "compare two hosts, captures or saved scans"),
     "export": ("nfd.cli.export", "print features or labels as upstream's client does"),
     "version": ("nfd.cli.version", "print the version"),

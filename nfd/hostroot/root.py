@@ -5,11 +5,11 @@ import os
 import stat
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
 from nfd.hostroot import arch as arches
 from nfd.hostroot.forms import open_tree
-from nfd.hostroot.paths import NOT_THERE, SPACE, trim
+from nfd.hostroot.paths import NOT_THERE, SPACE, resolve, trim
 from nfd.hostroot.record import Attributed, Recorder, RecordingTree
 from nfd.hostroot.tree import FIRST_READ, READ_FLAGS, Tree, read_fd
 
@@ -33,10 +33,10 @@ class HostRoot:
     ) -> None:
         self.path = os.fspath(path)
         self.recorder = record
-        self._tree: Tree
-        self._tree, self.live = open_tree(self.path, live=live)
+        self._plain, self.live = open_tree(self.path, live=live)
+        self._tree: Tree = self._plain
         if record is not None:
-            self._tree = RecordingTree(self._tree, record)
+            self._tree = RecordingTree(self._plain, record)
         self._arch: str | None = None
 
     @classmethod
@@ -176,6 +176,31 @@ class HostRoot:
     def real_path(self, path: str) -> str:
         """Return a path with all links resolved inside the root; it need not exist."""
         return self._tree.real_path(path)
+
+    def follow(self, path: str, links: dict[str, str | None]) -> str:
+        """Return `real_path`, and note in `links` every place on the way.
+
+        A place is a path without links before its end; it maps to the link's target,
+        None when it is no link. Nothing is recorded. `links` serves as a cache.
+        """
+
+        def target(place: str) -> str | None:
+            if place not in links:
+                try:
+                    links[place] = self._plain.readlink(place)
+                except OSError:  # no link, whatever else it is
+                    links[place] = None
+            return links[place]
+
+        return resolve(path, target)
+
+    def kind(self, path: str) -> Literal["folder", "file", ""]:
+        """Tell what a path leads to, "" for nothing or unknown; nothing is recorded."""
+        try:
+            mode = self._plain.mode(path)
+        except OSError:
+            return ""
+        return "folder" if stat.S_ISDIR(mode) else "file"
 
     def dir(self, path: str) -> "HostDir":
         """Open a folder to read many of its files by name, fast; use it in `with`."""
