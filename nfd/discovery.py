@@ -55,8 +55,15 @@ class SourceResult:
 class LabelRules(Protocol):
     """The label source over all features: `nfd.custom.CustomSource`."""
 
-    name: str
-    label_priority: int
+    @property
+    def name(self) -> str:
+        """The word for it in `core.labelSources`."""
+        ...
+
+    @property
+    def label_priority(self) -> int:
+        """As `Source.label_priority`."""
+        ...
 
     def labels(self, features: Features) -> tuple[list[Label], list[Refusal]]:
         """Return the wanted labels, keys as they are, and what rules refused."""
@@ -95,11 +102,16 @@ class Collected:
 
 @attrs.frozen(slots=True)
 class Discovery:
-    """All that one discovery found out about a host."""
+    """All that one discovery found out about a host.
+
+    `refused` tells which labels and rules came to nothing and why, `warnings` what
+    is odd about the configuration and the plug-ins.
+    """
 
     results: Mapping[str, SourceResult]
     labels: Mapping[str, Label]
     refused: tuple[Refusal, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def features(self) -> Features:

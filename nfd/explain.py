@@ -6,6 +6,7 @@ Pure: a discovery, its plan, and what the host root recorded go in.
 import contextlib
 import errno
 import os
+import re
 import zlib
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -350,8 +351,11 @@ def _files(
     ]
     word = ""
     for candidate in words:
-        named = [p for p in paths if candidate in p.split("/")]
-        named = named or [p for p in paths if candidate in _text(recorded, p)]
+        named = [
+            p
+            for p in paths
+            if candidate in p.split("/") or _lines_with(candidate, _text(recorded, p))
+        ]
         if candidate and named:
             word, paths = candidate, named
             break
@@ -371,13 +375,21 @@ def _file(recorded: Recorder, path: str, word: str) -> FileRead:
         return FileRead(path, f"{len(recorded.files[path])} bytes")
     lines = text.split("\n")
     if len(lines) > 1:
-        chosen = [line for line in lines if word and word in line] or lines
+        chosen = _lines_with(word, text) or lines
         text = "\n".join(chosen[:MAX_LINES])
         if len(chosen) > MAX_LINES:
             text += f"\n... {len(chosen)} lines"
     return FileRead(
         path, text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 3] + "..."
     )
+
+
+def _lines_with(word: str, text: str) -> list[str]:
+    """Return the lines that hold the word; `CONFIG_` or such may stand before it."""
+    if not word or word not in text:
+        return []
+    pattern = re.compile(rf"(?<![A-Za-z0-9]){re.escape(word)}(?!\w)")
+    return [line for line in text.split("\n") if pattern.search(line)]
 
 
 def _text(recorded: Recorder, path: str) -> str:

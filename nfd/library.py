@@ -48,9 +48,18 @@ def scan(
         config = decode_tree(config, registry)
     config = choose(config, sources, None)
     if isinstance(root, HostRoot):
-        return discover(root, make_plan(registry, config)[0], Runner(timeout))
+        return _scan(root, registry, config, timeout)
     with HostRoot.open(os.fspath(root)) as host:
-        return discover(host, make_plan(registry, config)[0], Runner(timeout))
+        return _scan(host, registry, config, timeout)
+
+
+def _scan(
+    host: HostRoot, registry: Registry, config: WorkerConfig, timeout: float
+) -> Discovery:
+    plan, warnings = make_plan(registry, config, host)
+    return attrs.evolve(
+        discover(host, plan, Runner(timeout)), warnings=(*config.warnings, *warnings)
+    )
 
 
 def choose(
@@ -58,19 +67,36 @@ def choose(
     sources: str | Iterable[str] | None,
     label_sources: str | Iterable[str] | None,
 ) -> WorkerConfig:
-    """Replace the selections of a configuration by those that are not None."""
-    changes: dict[str, Any] = {}
-    for field, chosen in (
-        ("feature_sources", sources),
-        ("label_sources", label_sources),
-    ):
-        if chosen is not None:
-            changes[field] = words(chosen) if isinstance(chosen, str) else tuple(chosen)
-    return attrs.evolve(config, core=attrs.evolve(config.core, **changes))
+    """Replace the selections of a configuration by those that are not None.
+
+    Sources chosen by name make labels too, unless the label sources are chosen.
+    """
+    core = config.core
+    if sources is not None:
+        core = attrs.evolve(core, feature_sources=_words(sources))
+        if core.label_sources == ("all",):
+            named = (word for word in core.feature_sources if word[0] != "-")
+            core = attrs.evolve(core, label_sources=("all", *named))
+    if label_sources is not None:
+        core = attrs.evolve(core, label_sources=_words(label_sources))
+    return attrs.evolve(config, core=core)
 
 
-def make_plan(registry: Registry, config: WorkerConfig) -> tuple[Plan, tuple[str, ...]]:
-    """Select and load sources; returns the plan and warnings about unknown names."""
+def _words(chosen: str | Iterable[str]) -> tuple[str, ...]:
+    return words(chosen if isinstance(chosen, str) else ",".join(chosen))
+
+
+def make_plan(
+    registry: Registry, config: WorkerConfig, host: HostRoot
+) -> tuple[Plan, tuple[str, ...]]:
+    """Select and load sources and the host's worker rules.
+
+    Returns the plan and warnings: unknown names, plug-ins and rule files left out.
+
+    Raises:
+        ConfigError: A rule of `sources.custom` is wrong.
+
+    """
     core = config.core
     chosen = select(
         core.feature_sources,
@@ -81,7 +107,7 @@ def make_plan(registry: Registry, config: WorkerConfig) -> tuple[Plan, tuple[str
     labels = select(
         core.label_sources,
         (*registry.names, CUSTOM),
-        off=lambda name: name != CUSTOM and registry.off_by_default(name),
+        off=lambda name: name in chosen.names and registry.off_by_default(name),
         where=join("core", "labelSources"),
     )
     loaded = []
@@ -91,14 +117,22 @@ def make_plan(registry: Registry, config: WorkerConfig) -> tuple[Plan, tuple[str
             loaded.append(registry.load(name))
         except PluginError as error:
             broken[name] = str(error)
+    rules = None
+    problems: tuple[str, ...] = ()
+    if CUSTOM in labels.names:
+        from nfd.custom import load_custom  # noqa: PLC0415 - the rule engine is big
+
+        rules, problems = load_custom(host, config.custom)
     plan = Plan(
         tuple(loaded),
         frozenset(labels.names),
         config.sources,
         core.label_whitelist,
-        broken=broken,
+        rules,
+        broken,
     )
-    return plan, (*registry.problems.values(), *chosen.warnings, *labels.warnings)
+    warnings = (*registry.problems.values(), *chosen.warnings, *labels.warnings)
+    return plan, (*warnings, *problems)
 
 
 def read_config(path: str, *, required: bool = True) -> str | None:

@@ -7,11 +7,8 @@ from typing import Any
 from nfd.cli import options, warn
 from nfd.cli.output import to_json
 from nfd.diff import Snapshot, compare
-from nfd.discovery import Runner, discover
 from nfd.errors import HostError, NfdError
 from nfd.hostroot import HostRoot
-from nfd.library import make_plan
-from nfd.registry import installed
 
 EXAMPLES = """\
   nfd scan -o json --features > before.json
@@ -58,10 +55,7 @@ def _snapshot(what: str, args: argparse.Namespace) -> Snapshot:
     if what.endswith(".json") and not os.path.isdir(what):
         return _saved(what)
     with HostRoot.open(what) as host:
-        registry = installed()
-        config = options.load_config(args, host, registry)
-        plan, _ = make_plan(registry, config)
-        return Snapshot.of(discover(host, plan, Runner(args.timeout)))
+        return Snapshot.of(options.run_discovery(args, host))
 
 
 def _saved(path: str) -> Snapshot:

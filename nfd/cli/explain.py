@@ -8,7 +8,6 @@ from nfd.cli.output import to_json
 from nfd.discovery import Runner, discover
 from nfd.explain import Explanation, explain
 from nfd.hostroot import Recorder
-from nfd.library import make_plan
 from nfd.registry import installed
 
 EXAMPLES = """\
@@ -40,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     recorder = Recorder()
     with options.open_root(args, recorder) as host:
         registry = installed()
-        plan, _ = make_plan(registry, options.load_config(args, host, registry))
+        plan = options.plan_discovery(args, host, registry)
         found = discover(host, plan, Runner(args.timeout))
     answer = explain(args.key, found, plan, recorder, registry.names)
     print(to_json(answer.to_plain()) if args.output == "json" else text(answer), end="")

@@ -113,16 +113,17 @@ def load_config(
     return choose(config, args.sources, args.label_sources)
 
 
-def plan_discovery(args: argparse.Namespace, host: HostRoot) -> Plan:
-    """Turn the options into a plan, and warn about names that do not exist.
+def plan_discovery(
+    args: argparse.Namespace, host: HostRoot, registry: Registry
+) -> Plan:
+    """Turn the options into a plan, and warn about what is odd.
 
     Raises:
         ConfigError: The configuration is wrong.
         UsageError: `--sources` names no source.
 
     """
-    registry = installed()
-    plan, warnings = make_plan(registry, load_config(args, host, registry))
+    plan, warnings = make_plan(registry, load_config(args, host, registry), host)
     for warning in warnings:
         warn(f"warning: {warning}")
     if args.sources is not None and not plan.sources and not plan.broken:
@@ -137,4 +138,4 @@ def run_discovery(args: argparse.Namespace, host: HostRoot) -> Discovery:
         ConfigError: The configuration is wrong.
 
     """
-    return discover(host, plan_discovery(args, host), Runner(args.timeout))
+    return discover(host, plan_discovery(args, host, installed()), Runner(args.timeout))

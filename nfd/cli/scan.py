@@ -46,7 +46,8 @@ def run(args: argparse.Namespace) -> int:
     for result in found.failed:
         warn(f"source {result.name} failed: {result.error}")
     for refusal in found.refused:
+        what = f"{refusal.kind} {refusal.key!r}"
         source = refusal.provenance.source
-        warn(f"label {refusal.key} of source {source} left out: {refusal.reason}")
+        warn(f"{what} of source {source} came to nothing: {refusal.reason}")
     sys.stdout.write(render(found, form, features=args.features))
     return 1 if args.strict and found.failed else 0

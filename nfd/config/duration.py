@@ -3,7 +3,7 @@
 import re
 from typing import Any, Self
 
-from nfd.errors import ConfigError
+from nfd.config.decode import wrong
 
 _UNITS = {
     "ns": 1,
@@ -76,11 +76,7 @@ class Duration(int):
                 pass
         elif isinstance(value, int | float) and not isinstance(value, bool):
             return cls(int(value))
-        msg = (
-            f"{path}: {value!r} is not a duration (allowed: numbers with a unit of "
-            "ns, us, ms, s, m or h, as '60s' or '1h30m')"
-        )
-        raise ConfigError(msg)
+        raise wrong(path, value, "a duration with units, as '60s' or '1h30m'")
 
     def __str__(self) -> str:
         """Return Go-readable text: whole hours, minutes or seconds where exact."""

@@ -194,7 +194,9 @@ def _scalar(node: yaml.ScalarNode) -> Any:
     kind = tag.removeprefix(_TAG)
     if kind == "binary":
         try:
-            return base64.b64decode(text).decode("utf-8", "replace")
+            return base64.b64decode("".join(text.split()), validate=True).decode(
+                "utf-8", "replace"
+            )
         except (binascii.Error, ValueError):
             raise _at(node, "!!binary value contains invalid base64 data") from None
     fits = _EXPLICIT.get(kind)
