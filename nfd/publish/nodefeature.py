@@ -5,7 +5,7 @@ Pure. Shape: spec/worker.md section 3.3; annotations of ours: DESIGN section 6.
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -61,6 +61,7 @@ class Publication:
     labels: Mapping[str, Label]
     trimmed: Trimmed
     stale: Mapping[str, float] = attrs.field(factory=dict)  # source → epoch seconds
+    unknown: Mapping[str, str] = attrs.field(factory=dict)  # set → why it is unknown
 
 
 @attrs.frozen(slots=True)
@@ -82,7 +83,7 @@ def build(
     if node_name_label(said.node) != said.node:
         annotations[NODE_NAME] = said.node
     optional = {
-        STALE: stale_text(said.stale),
+        STALE: stale_text(said.stale, said.unknown),
         MAKERS: _makers_text(said.labels),
         TRIMMED: said.trimmed.to_annotation(),
     }
@@ -156,15 +157,23 @@ def replacement(made: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, 
     return {**made, "metadata": metadata}
 
 
-def stale_text(stale: Mapping[str, float]) -> str:
-    """Write the stale annotation: JSON, source → RFC 3339 time; "" when none is."""
-    if not stale:
-        return ""
-    plain = {
+def stale_text(stale: Mapping[str, float], unknown: Iterable[str] = ()) -> str:
+    """Write the stale annotation: JSON, source → RFC 3339 time; "" when none is.
+
+    A feature set that could not be read and of which nothing is remembered stands
+    there with its key and an empty time, so that rules that read it are unknown.
+    """
+    plain = dict.fromkeys(unknown, "") | {
         name: datetime.fromtimestamp(int(when), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        for name, when in sorted(stale.items())
+        for name, when in stale.items()
     }
-    return json.dumps(plain, separators=(",", ":"))
+    return json.dumps(plain, sort_keys=True, separators=(",", ":")) if plain else ""
+
+
+def unknown_sets(metadata: Mapping[str, Any]) -> frozenset[str]:
+    """Return the feature sets that an object's stale annotation calls unknown."""
+    notes = _note(metadata.get("annotations") or {}, STALE, [])
+    return frozenset(key for key, when in notes.items() if not when)
 
 
 def _makers_text(labels: Mapping[str, Label]) -> str:
@@ -201,6 +210,8 @@ def read_back(found: Mapping[str, Any]) -> ReadBack:
         problems.append(str(error))
     stale: dict[str, float] = {}
     for source, text in _note(notes, STALE, problems).items():
+        if not text:
+            continue
         try:
             stale[source] = datetime.fromisoformat(text).timestamp()
         except ValueError:

@@ -140,13 +140,18 @@ class MapPlan:
 
 @attrs.frozen(slots=True)
 class Hold:
-    """Keys that must not be removed now: all of them, or those listed."""
+    """Keys that must not be removed now, for want of proof.
+
+    `keys` are outputs that are unknown now: they keep their value, too. `everything`
+    holds the removal of all others but those in `proven`.
+    """
 
     everything: bool = False
     keys: frozenset[str] = frozenset()
+    proven: frozenset[str] = frozenset()
 
     def __contains__(self, key: str) -> bool:
-        return self.everything or key in self.keys
+        return key in self.keys or (self.everything and key not in self.proven)
 
 
 NO_HOLD = Hold()
@@ -165,19 +170,20 @@ def plan_map(  # noqa: PLR0913 - the columns of one decision table
 ) -> MapPlan:
     """Plan the smallest change from `current` to `wanted` (spec/master.md 2.8).
 
-    Only keys in `owned` are removed, and none that `hold` names. A key with another
-    value that is not owned is somebody else's: taken over or left, as `foreign`
-    says, and reported either way. A key that already has the wanted value costs
+    Only keys in `owned` are removed, and none that `hold` holds; a key in `hold.keys`
+    keeps its value as well. A key with another value that is not owned is somebody
+    else's: taken over or left, as `foreign` says, and reported either way. A key that already has the wanted value costs
     nothing; it becomes ours unless `managers` names a writer outside `ours`. `equal`
     compares values where one has several spellings.
     """
     add: dict[str, str] = {}
     replace: dict[str, tuple[str, str]] = {}
-    remove: dict[str, str] = {}
-    held: set[str] = set()
+    held = {k for k in wanted if k in hold.keys and k in owned and k in current}
     conflicts: list[KeyConflict] = []
     becomes: set[str] = set()
     for key, value in sorted(wanted.items()):
+        if key in held:
+            continue
         found = current.get(key)
         writer = managers.get(key, "")
         if found is None:
@@ -195,14 +201,14 @@ def plan_map(  # noqa: PLR0913 - the columns of one decision table
             if taken:
                 replace[key] = (found, value)
                 becomes.add(key)
-    for key in sorted(owned - wanted.keys()):
-        if key not in current:
-            continue
-        if key in hold:
-            held.add(key)
-            becomes.add(key)
-        else:
-            remove[key] = current[key]
+    unwanted = sorted(k for k in owned - wanted.keys() if k in current)
+    remove = {k: current[k] for k in unwanted if k not in hold}
+    held.update(k for k in unwanted if k in hold)
     return MapPlan(
-        add, replace, remove, frozenset(becomes), tuple(conflicts), frozenset(held)
+        add,
+        replace,
+        remove,
+        frozenset(becomes | held),
+        tuple(conflicts),
+        frozenset(held),
     )
