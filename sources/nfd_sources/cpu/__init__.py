@@ -15,7 +15,7 @@ from nfd_sources.cpu.power import cstate, pstate, sst
 from nfd_sources.cpu.processor import architecture, identify
 from nfd_sources.cpu.resctrl import rdt_attributes
 from nfd_sources.cpu.security import s390x_security, x86_security
-from nfd_sources.cpu.topology import core_types, topology
+from nfd_sources.cpu.topology import core_types, threads_and_sockets
 
 __all__ = ["CpuSettings", "CpuSource"]
 
@@ -118,7 +118,7 @@ class CpuSource(Source[CpuSettings]):
             "cpu.rdt": {},
             "cpu.security": {},
             "cpu.sst": {},
-            "cpu.topology": topology(host, gaps),
+            "cpu.topology": threads_and_sockets(host, gaps),
             "cpu.coprocessor": {},
         }
         if arch == "s390x":

@@ -26,7 +26,7 @@ def cpu_folders(host: HostRoot) -> tuple[str, list[str]]:
     return SYSTEM, []
 
 
-def topology(host: HostRoot, gaps: Gaps) -> dict[str, str]:
+def threads_and_sockets(host: HostRoot, gaps: Gaps) -> dict[str, str]:
     """Return `hardware_multithreading` and `socket_count`, where they can be told.
 
     An offline CPU has no `topology` folder, and does not count. Source:

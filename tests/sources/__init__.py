@@ -1,0 +1,1 @@
+"""Tests of the sources that come with node feature discovery."""
