@@ -106,11 +106,11 @@ class Client:
         query: Mapping[str, str],
         read_timeout: float,
         metadata_only: bool = False,
-    ) -> Iterator[JsonObject]:
-        """Yield the events of one watch until the server ends it.
+    ) -> "Watch":
+        """Start a watch. Not retried: see `Reflector`.
 
-        `query` holds resourceVersion, timeoutSeconds and so on. An event of type
-        ERROR is raised as the error it carries. Not retried: see `Reflector`.
+        `query` holds resourceVersion, timeoutSeconds and so on; `read_timeout` is
+        the longest silence in seconds.
         """
         target = Target("watch", resource, namespace=namespace)
         response = self._send(
@@ -121,19 +121,7 @@ class Client:
             stream=True,
             timeout=read_timeout,
         )
-        try:
-            for line in lines(response.chunks()):
-                event = decode(line)
-                if event.get("type") == "ERROR":
-                    status = event.get("object") or {}
-                    raise target.refused(status.get("code") or 500, status, {})
-                yield event
-        except ValueError as error:
-            raise target.bad_answer(error) from error
-        except TransportError as error:
-            raise target.unreachable(error) from error
-        finally:
-            response.close()
+        return Watch(target, response)
 
     def create(
         self, resource: Resource, obj: JsonObject, *, dry_run: bool = False
@@ -207,8 +195,11 @@ class Client:
             "kind": "DeleteOptions",
             "preconditions": {k: v for k, v in guards.items() if v},
         }
+        if dry_run:
+            options["dryRun"] = ["All"]  # a body makes the server ignore the query
         target = Target("delete", resource, name, namespace)
-        self._write("DELETE", target, options, _JSON, dry_run=dry_run)
+        body = json.dumps(options).encode()
+        self._object("DELETE", target, body=body, content_type=_JSON)
 
     def raw(self, path: str, *, accept: str = _JSON) -> bytes:
         """Return the body of any other path, such as `/version` or `/readyz`."""
@@ -230,7 +221,7 @@ class Client:
         dry_run: bool,
     ) -> JsonObject:
         query = {"dryRun": "All"} if dry_run else {}
-        if self.field_manager and method != "DELETE":
+        if self.field_manager:
             query["fieldManager"] = self.field_manager
         text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
         return self._object(
@@ -322,6 +313,57 @@ class Client:
         if content_type:
             headers["Content-Type"] = content_type
         return headers
+
+
+class Watch:
+    """The events of one watch, until the server ends it; close it when done."""
+
+    def __init__(self, target: Target, response: Response) -> None:
+        self._target = target
+        self._response = response
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[tuple[str, JsonObject]]:
+        """Yield type (ADDED, MODIFIED, DELETED, BOOKMARK) and object of each event.
+
+        Raises:
+            ApiError: An event of type ERROR came, or the stream broke.
+
+        """
+        target = self._target
+        try:
+            for line in lines(self._response.chunks()):
+                kind, obj = _event(line)
+                if kind == "ERROR":
+                    raise target.refused(obj.get("code") or 500, obj, {})
+                yield kind, obj
+        except ValueError as error:
+            raise target.bad_answer(error) from error
+        except TransportError as error:
+            raise target.unreachable(error) from error
+
+    def patience(self, seconds: float) -> None:
+        """Wait so long for each further event before the stream counts as broken."""
+        self._response.patience(seconds)
+
+    def close(self) -> None:
+        """Drop the connection."""
+        self._response.close()
+
+
+def _event(line: bytes) -> tuple[str, JsonObject]:
+    event = decode(line)
+    kind, obj = event.get("type"), event.get("object")
+    if not isinstance(kind, str) or not isinstance(obj, dict):
+        raise ValueError("an event without type or object")
+    if kind != "ERROR" and not obj.get("metadata", {}).get("resourceVersion"):
+        raise ValueError("an event without resourceVersion")
+    return kind, obj
 
 
 def selectors(label_selector: str, field_selector: str) -> dict[str, str]:

@@ -178,6 +178,9 @@ class _HttpResponse:
             raise TransportError(f"body ends {left} bytes early" if left else "stopped")
         self._finish()
 
+    def patience(self, seconds: float) -> None:
+        self._sock.settimeout(seconds)
+
     def close(self) -> None:
         wire, self._wire = self._wire, None
         if wire is not None:

@@ -54,8 +54,7 @@ def credentials(
         raise ConfigError(f"{os.pathsep.join(files)}: {error}") from error
 
     def token() -> str:
-        value = configuration.get_api_key_with_prefix("authorization") or ""
-        return str(value).removeprefix("Bearer ")
+        return _authorization(configuration).removeprefix("Bearer ")
 
     if token():
         connection = attrs.evolve(connection, token=token)
@@ -66,6 +65,12 @@ def credentials(
             key_file=configuration.key_file or "",
         )
     return connection
+
+
+def _authorization(configuration: Any) -> str:
+    """Return the header's value, renewed where it expired."""
+    key = configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
+    return str(key or "")
 
 
 class OfficialTransport:
@@ -93,8 +98,8 @@ class OfficialTransport:
         """See `Transport.request`."""
         if stop is not None and stop.is_set():
             raise TransportError("stopped")
-        own: dict[str, str] = {}
-        self._api.update_params_for_auth(own, [], ["BearerToken"])
+        token = _authorization(self._api.configuration)
+        own = {"Authorization": token} if token else {}
         url = self._api.configuration.host + path
         pool = self._api.rest_client.pool_manager
         try:
@@ -132,6 +137,9 @@ class _OfficialResponse:
             self.close()
             raise TransportError.of(error) from error
         self._answer.release_conn()
+
+    def patience(self, seconds: float) -> None:
+        """Keep the request's time-out: the package does not give its socket away."""
 
     def close(self) -> None:
         self._answer.close()

@@ -22,7 +22,7 @@ def add(path: Sequence[str], value: Any) -> Operation:
 
 
 def replace(path: Sequence[str], value: Any) -> Operation:
-    """Set `path`, which must be there."""
+    """Set `path`; the API server does so even where it is not there."""
     return {"op": "replace", "path": pointer(*path), "value": value}
 
 
@@ -44,9 +44,10 @@ def change_map(
     """Return the operations that change keys of a map of text (DESIGN section 6).
 
     `current` is the map as last read (None where the object has none), `changes`
-    maps keys to the new value, None to remove. Each replace and remove comes after a
-    `test` of the old value. A key that is right already, or gone, costs nothing. The
-    order is that of the keys.
+    maps keys to the new value, None to remove. Each change comes after a `test` of
+    what was there (null: nothing), so that it never overwrites what someone wrote
+    meanwhile. A key that is right already, or gone, costs nothing. The order is that
+    of the keys.
     """
     have = current or {}
     operations: list[Operation] = []
@@ -54,11 +55,11 @@ def change_map(
         new, at = changes[key], (*path, key)
         if key not in have:
             if new is not None:
-                operations.append(add(at, new))
+                operations += [test(at, None), add(at, new)]
         elif new is None:
             operations += [test(at, have[key]), remove(at)]
         elif new != have[key]:
             operations += [test(at, have[key]), replace(at, new)]
     if operations and current is None:
-        operations.insert(0, add(path, {}))
+        operations[:0] = [test(path, None), add(path, {})]
     return operations

@@ -43,6 +43,10 @@ class Response(Protocol):
         """Yield the body piece by piece as it arrives, never an empty piece."""
         ...
 
+    def patience(self, seconds: float) -> None:
+        """Wait so long for each further piece."""
+        ...
+
     def close(self) -> None:
         """Give the connection back, or drop it when the body was not read whole."""
         ...

@@ -135,6 +135,11 @@ class _Wire:
         if sock is not None:
             interrupt(sock)
 
+    def settimeout(self, seconds: float) -> None:
+        sock = self.connection.sock if self.connection else None
+        if sock is not None:
+            sock.settimeout(seconds)
+
 
 class _PlainConnection(HTTPConnection):
     def request(self, *arguments: Any, **options: Any) -> None:
@@ -175,8 +180,7 @@ class _Urllib3Response:
             with self._stop.calling(self._wire.interrupt):
                 while data := self._answer.read1(CHUNK, decode_content=False):
                     yield data
-                    if self._deadline and time.monotonic() > self._deadline:
-                        raise TimeoutError("timed out")
+                    self._keep_deadline()
         except _BROKEN as error:
             self.close()
             raise _failure(error, self._stop) from error
@@ -188,8 +192,18 @@ class _Urllib3Response:
             raise TransportError("stopped")
         self._answer.release_conn()
 
+    def patience(self, seconds: float) -> None:
+        self._wire.settimeout(seconds)
+
     def close(self) -> None:
         self._answer.close()
+
+    def _keep_deadline(self) -> None:
+        if self._deadline is not None:
+            left = self._deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError("timed out")
+            self._wire.settimeout(left)
 
 
 def _failure(error: Exception, stop: Stop) -> TransportError:

@@ -140,6 +140,8 @@ def _delete(
     options = json.loads(asked.body) if asked.body else {}
     guards = options.get("preconditions") or {}
     write = _write(route, asked, admission)
+    if asked.body:  # the query does not count then
+        write.dry_run = options.get("dryRun") == ["All"]
     key = (route.namespace, route.name)
     old = store.delete(route.resource, key, guards, write)
     details = {"name": route.name, "kind": route.resource.plural}

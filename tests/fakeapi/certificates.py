@@ -1,9 +1,11 @@
 """A certificate authority for one test session, and certificates of it."""
 
+import atexit
 import datetime as dt
 import functools
 import ipaddress
 import pathlib
+import shutil
 import tempfile
 
 import attrs
@@ -69,6 +71,7 @@ def authority() -> Authority:
 def server_files() -> tuple[str, str]:
     """Paths of the authority's certificate and of the server's chain with its key."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="fakeapi-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     pair = authority().pair("localhost")
     (folder / "ca.crt").write_text(authority().pem)
     (folder / "server.pem").write_text(pair.certificate + pair.key)

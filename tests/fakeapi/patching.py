@@ -23,7 +23,7 @@ def json_patch(document: Any, operations: Any) -> Any:
             case "add":
                 _add(document, parts, copy.deepcopy(operation.get("value")))
             case "replace":
-                _remove(document, parts)
+                # What is not there is set all the same, as on the real server.
                 _add(document, parts, copy.deepcopy(operation.get("value")))
             case "remove":
                 _remove(document, parts)

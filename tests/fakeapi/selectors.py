@@ -2,12 +2,21 @@
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 from nfd.kube.resources import JsonObject
 from tests.fakeapi.refusals import bad_request
 
 Selector = Callable[[JsonObject], bool]
 
+_FIELDS = {
+    "involvedObject.name",
+    "involvedObject.uid",
+    "metadata.name",
+    "metadata.namespace",
+    "reason",
+    "spec.nodeName",
+}
 _SET = re.compile(r"(\S+)\s+(in|notin)\s+\(([^)]*)\)")
 
 
@@ -47,8 +56,13 @@ def _label(obj: JsonObject, key: str) -> str | None:
 
 def _field_term(term: str) -> Selector:
     path, value = re.split("!=|==?", term, maxsplit=1)
-    if path not in {"metadata.name", "metadata.namespace", "spec.nodeName"}:
+    if path not in _FIELDS:
         raise bad_request(f"field label not supported: {path}")
-    parent, key = path.split(".")
     wanted = "!=" not in term
-    return lambda obj: ((obj.get(parent) or {}).get(key, "") == value) == wanted
+    return lambda obj: (_field(obj, path) == value) == wanted
+
+
+def _field(obj: JsonObject, path: str) -> Any:
+    for part in path.split("."):
+        obj = obj.get(part) or {}
+    return obj or ""

@@ -206,6 +206,18 @@ class FakeApi:
         self.denials.append(denial)
         return denial
 
+    def compact(self) -> None:
+        """Forget the past: old continue tokens and versions answer 410."""
+        self.store.compact()
+
+    def bookmark(self) -> None:
+        """Send a bookmark on every watch that allows them."""
+        self.watches.bookmark()
+
+    def end_watches(self) -> None:
+        """End every watch, as a server does after its time-out."""
+        self.watches.end()
+
     # What was asked.
 
     def asked(self, **equal: str) -> list[Asked]:

@@ -149,6 +149,9 @@ class Store:
                 metadata["generation"] = 1
                 if resource.plural in self.status_subresources:
                     new.pop("status", None)
+            elif resource.plural in self.status_subresources:
+                new = {**new, "spec": new.get("spec") or {}}
+                new = {**new, "status": new.get("status") or {}}
             return self._store(resource, key, None, new, write)
 
     def update(
@@ -190,8 +193,9 @@ class Store:
                     raise refusals.conflict(
                         resource,
                         key[1],
-                        f"Precondition failed: {label} in precondition: {asked},"
-                        f" {label} in object meta: {has[field]}",
+                        f"the {label} in the precondition ({asked}) does not match the"
+                        f" {label} in record ({has[field]}). The object might have been"
+                        " deleted and then recreated",
                     )
             if write.admit:
                 write.admit(old, None)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.cluster.conftest import control_plane
 from tests.fakeapi import FakeApi
 
 
@@ -11,3 +12,7 @@ from tests.fakeapi import FakeApi
 def api() -> Iterator[FakeApi]:
     with FakeApi() as running:
         yield running
+
+
+# pytest looks for fixtures here, not in the folder that has the control plane.
+__all__ = ["control_plane"]
