@@ -6,8 +6,6 @@ from typing import Any
 from nfd.errors import RuleError
 from nfd.features import Attributes
 
-MAX_TEMPLATE = 65536  # bytes
-
 TemplateData = Mapping[str, Mapping[str, Sequence[Attributes]]]
 
 
@@ -51,10 +49,6 @@ def parse(text: str, field: str) -> Any:
     """
     from nfd import gotemplate  # noqa: PLC0415 - most rules need no templates
 
-    size = len(text.encode("utf-8", "surrogatepass"))
-    if size > MAX_TEMPLATE:
-        msg = f"{field}: template exceeds maximum allowed size: {size} bytes"
-        raise RuleError(f"{msg}, {MAX_TEMPLATE} are allowed")
     try:
         return gotemplate.parse(text)
     except gotemplate.TemplateError as error:

@@ -113,8 +113,9 @@ class Reader:
         key = RULES_KEY[self.kind]
         if self.strict:
             self._known(plain, "", ("apiVersion", "kind", "metadata", "spec", "status"))
-        spec = self._known(plain.get("spec"), "spec", (key,))
-        if spec.get(key) is None:
+        given = plain.get("spec")
+        spec = self._known(given, "spec", (key,))
+        if spec.get(key) is None and (given is None or isinstance(given, Mapping)):
             self.wrong(f"spec.{key}", "missing")
         rules = []
         for index, item in enumerate(self.items(spec.get(key), f"spec.{key}")):
@@ -151,6 +152,9 @@ class Reader:
         """Read one rule; None when something in it is wrong."""
         before = len(self.problems)
         self._rule = ""
+        if not isinstance(plain, Mapping):
+            self.wrong(path, f"expected a map, got {show(plain)}")
+            return None
         fields = self._known(plain, path, FIELDS[self.kind])
         self._rule = name = self._text(fields.get("name"), f"{path}.name")
         if not name and self.kind != "custom":
