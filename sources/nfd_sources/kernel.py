@@ -92,6 +92,9 @@ class KernelSource(Source[KernelSettings]):
             release = host.read_optional(OSRELEASE)
             if release:
                 attributes[VERSION] = parse_version(release)
+        if VERSION in gaps.unknown:  # the files' names have the release in them
+            for key in (CONFIG, ENABLED):
+                gaps.unknown[key] = gaps.unknown[VERSION]
         config = _read_config(host, settings.kconfig_file, release, gaps)
         if config is not None:
             attributes[CONFIG] = parse_config(config)
@@ -254,8 +257,6 @@ def _read_modules(
         flags[LOADED] = loaded
     if LOADED in gaps.unknown:
         gaps.unknown[ENABLED] = gaps.unknown[LOADED]
-    if VERSION in gaps.unknown:
-        gaps.unknown[ENABLED] = gaps.unknown[VERSION]
     if not release:
         return
     with gaps.reading(ENABLED):

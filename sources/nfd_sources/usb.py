@@ -132,6 +132,8 @@ def _read_device(
             if not values.get("idProduct"):
                 return []  # a hub's port, or unplugged since it was listed
             values |= read_attributes(folder, FILES, errors)
+            if errors:
+                return []  # a label of the rest would name another device
             device = {FILES[file]: value for file, value in values.items() if value}
             if device.get("class") != CLASS_BY_INTERFACE:
                 return [device]
