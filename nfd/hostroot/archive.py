@@ -16,6 +16,7 @@ import attrs
 
 from nfd.errors import HostError
 from nfd.hostroot.paths import os_error, resolve
+from nfd.hostroot.tree import check_folder
 
 MAX_UNPACKED = 1 << 30  # bytes of tar stream
 MAX_MEMBERS = 500_000
@@ -26,7 +27,6 @@ _TOPS = frozenset(
         "boot",
         "dev",
         "etc",
-        "host",
         "lib",
         "lib64",
         ".nfd",
@@ -261,7 +261,7 @@ class ArchiveTree:
 
     def open_dir(self, path: str) -> tuple[int, bool] | None:
         """There are no descriptors here."""
-        del path
+        check_folder(self.mode(path), path)
         return None
 
 
@@ -286,8 +286,7 @@ def _decompressed(file: IO[bytes]) -> IO[bytes]:
 
 
 def _root_of(top: _Folder) -> _Folder:
-    if len(top) == 1 and _TOPS.isdisjoint(top):
-        only = next(iter(top.values()))
-        if isinstance(only, _Folder):
-            return only
-    return top
+    only = next(iter(top.values()), None)
+    if len(top) > 1 or not isinstance(only, _Folder):
+        return top
+    return only if _TOPS.isdisjoint(top) or ".nfd" in only else top

@@ -12,6 +12,7 @@ from nfd.hostroot.tree import (
     PATH_FLAGS,
     READ_FLAGS,
     Tree,
+    check_folder,
     read_fd,
 )
 
@@ -135,7 +136,10 @@ class FolderTree:
 
     def open_dir(self, path: str) -> tuple[int, bool] | None:
         """Open a folder for fast reading."""
-        return None if self._fake else (self.open(path, DIR_FLAGS), False)
+        if self._fake:
+            check_folder(self.mode(path), path)
+            return None
+        return self.open(path, DIR_FLAGS), False
 
 
 class KernelTree:

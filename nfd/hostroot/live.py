@@ -3,7 +3,7 @@
 import os
 from types import BuiltinFunctionType
 
-from nfd.hostroot.tree import DIR_FLAGS, READ_FLAGS, read_fd
+from nfd.hostroot.tree import DIR_FLAGS, READ_FLAGS, check_folder, read_fd
 
 
 def os_is_real() -> bool:
@@ -38,6 +38,7 @@ class LiveTree:
     def open_dir(self, path: str) -> tuple[int, bool] | None:
         """Open a folder for fast reading."""
         if not os_is_real():
+            check_folder(self.mode(path), path)
             return None
         return os.open(path, DIR_FLAGS), path.startswith("/sys/")
 

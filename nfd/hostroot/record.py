@@ -7,7 +7,7 @@ from typing import TypeVar
 import attrs
 
 from nfd.hostroot.paths import os_error
-from nfd.hostroot.tree import Tree
+from nfd.hostroot.tree import Tree, check_folder
 
 T = TypeVar("T")
 
@@ -99,7 +99,7 @@ class RecordingTree:
 
     def open_dir(self, path: str) -> tuple[int, bool] | None:
         """Say that there are no descriptors, so that every read comes through here."""
-        self._tree.mode(path)
+        check_folder(self.mode(path), path)
         return None
 
     def close(self) -> None:
@@ -155,6 +155,7 @@ class ErrorsTree:
     def open_dir(self, path: str) -> tuple[int, bool] | None:
         """Say that there are no descriptors, so that every read comes through here."""
         self._check(path)
+        check_folder(self.mode(path), path)
         return None
 
     def close(self) -> None:

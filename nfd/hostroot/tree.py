@@ -57,6 +57,12 @@ class Tree(Protocol):
         ...
 
 
+def check_folder(mode: int, path: str) -> None:
+    """Raise ENOTDIR when `mode` is not that of a folder."""
+    if not stat.S_ISDIR(mode):
+        raise os_error(errno.ENOTDIR, path)
+
+
 def read_fd(fd: int, path: str, limit: int, *, trusted: bool) -> bytes:
     """Read an open file whole and close it.
 

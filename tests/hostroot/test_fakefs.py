@@ -33,11 +33,11 @@ def test_reads_a_fake_tree_with_links(fs: FakeFilesystem) -> None:
     )
     host = HostRoot("/host")
 
-    assert ["0000:00:01.0"] == host.listdir("/sys/bus/pci/devices")
+    assert host.listdir("/sys/bus/pci/devices") == ["0000:00:01.0"]
     assert host.is_dir("/sys/bus/pci/devices/0000:00:01.0")
     with host.dir("/sys/bus/pci/devices/0000:00:01.0") as device:
-        assert "0x10de" == device.read_optional("vendor")
-        assert "nvidia" == device.link_name("driver")
+        assert device.read_optional("vendor") == "0x10de"
+        assert device.link_name("driver") == "nvidia"
         assert device.read_optional("device") is None
         assert device.exists("vendor")
 
@@ -47,7 +47,7 @@ def test_an_absolute_link_stays_inside(fs: FakeFilesystem) -> None:
     fs.create_file("/host/etc/secret", contents="inside")
     fs.create_symlink("/host/etc/link", "/etc/secret")
 
-    assert "inside" == HostRoot("/host").read("/etc/link")
+    assert HostRoot("/host").read("/etc/link") == "inside"
 
 
 def test_permission_is_an_error_and_not_absence(fs: FakeFilesystem) -> None:
@@ -59,13 +59,13 @@ def test_permission_is_an_error_and_not_absence(fs: FakeFilesystem) -> None:
     finally:
         set_uid(0)
 
-    assert (errno.EACCES, "/sys/x") == (caught.value.errno, caught.value.filename)
+    assert (caught.value.errno, caught.value.filename) == (errno.EACCES, "/sys/x")
 
 
 def test_the_live_root_reads_the_fake_root(fs: FakeFilesystem) -> None:
     fs.create_file("/sys/kernel/x", contents="7\n")
     with HostRoot().dir("/sys/kernel") as kernel:
-        assert "7" == kernel.read_optional("x")
+        assert kernel.read_optional("x") == "7"
 
 
 def test_a_mounted_root_takes_missing_files_from_the_own_view(
@@ -74,5 +74,5 @@ def test_a_mounted_root_takes_missing_files_from_the_own_view(
     fs.create_file("/proc/modules", contents="own")
     fs.create_dir("/host/sys")
 
-    assert "own" == HostRoot("/host", live=True).read_optional("/proc/modules")
+    assert HostRoot("/host", live=True).read_optional("/proc/modules") == "own"
     assert HostRoot("/host", live=False).read_optional("/proc/modules") is None
