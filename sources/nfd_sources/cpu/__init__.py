@@ -12,7 +12,7 @@ from nfd_sources._reading import Gaps
 from nfd_sources.cpu import labels
 from nfd_sources.cpu.labels import CpuSettings
 from nfd_sources.cpu.power import cstate, pstate, sst
-from nfd_sources.cpu.processor import architecture, identify
+from nfd_sources.cpu.processor import Processor, architecture, identify
 from nfd_sources.cpu.resctrl import rdt_attributes
 from nfd_sources.cpu.security import s390x_security, x86_security
 from nfd_sources.cpu.topology import core_types, threads_and_sockets
@@ -23,6 +23,16 @@ __all__ = ["CpuSettings", "CpuSource"]
 _NOT_X86 = frozenset(
     ["arm", "arm64", "loongarch64", "ppc64", "ppc64le", "riscv32", "riscv64", "s390x"]
 )
+
+_ARCHITECTURE = "architecture"
+# What cannot be told, and so is not to be believed absent, without the first.
+_FOLLOWS = {
+    _ARCHITECTURE: (
+        *("cpu.cpuid", "cpu.model", "cpu.cstate", "cpu.pstate", "cpu.rdt"),
+        *("cpu.security", "cpu.sst", "cpu.coprocessor", "cpu.hybrid"),
+    ),
+    "cpu.cpuid": ("cpu.model", "cpu.rdt", "cpu.security", "cpu.sst"),
+}
 
 
 class CpuSource(Source[CpuSettings]):
@@ -107,8 +117,13 @@ class CpuSource(Source[CpuSettings]):
         """Read processor and sysfs; what cannot be read costs its own set only."""
         del settings
         gaps = Gaps()
-        arch = architecture(host.arch)
-        processor = identify(host, arch, gaps)
+        arch, processor = "", Processor()
+        with gaps.reading(_ARCHITECTURE):
+            arch = architecture(host.arch)
+        if _ARCHITECTURE not in gaps.unknown:
+            with gaps.reading("cpu.cpuid"):
+                processor = identify(host, arch, gaps)
+        _spread(gaps)
         flags = {"cpu.cpuid": processor.flags}
         attributes: dict[str, Mapping[str, str] | None] = {
             "cpu.cpuid": processor.attributes,
@@ -157,6 +172,15 @@ class CpuSource(Source[CpuSettings]):
         """Look again when a CPU goes online or offline."""
         del settings
         return (Watch("udev", "cpu"),)
+
+
+def _spread(gaps: Gaps) -> None:
+    """Make unknown what was to be told by the architecture or by CPUID."""
+    for cause, keys in _FOLLOWS.items():
+        if cause in gaps.unknown:
+            for key in keys:
+                gaps.unknown.setdefault(key, gaps.unknown[cause])
+    gaps.unknown.pop(_ARCHITECTURE, None)
 
 
 def _coprocessor(host: HostRoot, gaps: Gaps) -> dict[str, str]:

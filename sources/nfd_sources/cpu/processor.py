@@ -50,7 +50,12 @@ def architecture(machine: str) -> str:
 
 
 def identify(host: HostRoot, arch: str, gaps: Gaps) -> Processor:
-    """Return the facts about the processor of an architecture."""
+    """Return the facts about the processor of an architecture.
+
+    Raises:
+        OSError: There are facts of a dump, but they cannot be read.
+
+    """
     return _ARCHITECTURES.get(arch, _other)(host, arch, gaps)
 
 
@@ -103,8 +108,7 @@ def _registers(host: HostRoot, gaps: Gaps) -> registers.Registers | None:
     text = host.fact("cpuid", _sweep)
     if text is None:
         # hwloc-gather-cpuid keeps a file for each logical CPU here.
-        with gaps.reading(CPUID, "dump"):
-            text = host.read_optional("/cpuid/pu0")
+        text = host.read_optional("/cpuid/pu0")
     try:
         return registers.parse(text) if text else None
     except NfdError as error:
@@ -139,7 +143,6 @@ def _cpuinfo(host: HostRoot, gaps: Gaps) -> str | None:
     except OSError as error:
         if error.errno not in NOT_THERE:
             gaps.unread(CPUID, "", (error,))
-            gaps.unread(MODEL, "", (error,))
         return None
 
 

@@ -1,10 +1,13 @@
 """Threads, sockets and core types: cpu.topology and cpu.hybrid."""
 
-from nfd.hostroot import HostRoot
+from nfd.hostroot import HostDir, HostRoot
 from nfd_sources._reading import Gaps, entries
 
 BUS = "/sys/bus/cpu/devices"
 SYSTEM = "/sys/devices/system/cpu"
+TOPOLOGY = "cpu.topology"
+MULTITHREADING = "hardware_multithreading"
+SOCKETS = "socket_count"
 CORE_TYPES = ("cpu_atom", "cpu_core")
 
 
@@ -32,41 +35,40 @@ def threads_and_sockets(host: HostRoot, gaps: Gaps) -> dict[str, str]:
     An offline CPU has no `topology` folder, and does not count. Source:
     Documentation/admin-guide/cputopology.rst; spec/worker.md section 1.1.
     """
-    packages = set()
-    alone: list[bool] = []
-    incomplete = set()
-    key = "cpu.topology"
-    with gaps.reading(key):
+    found: dict[str, str] = {}
+    with gaps.reading(TOPOLOGY):
         folder, names = cpu_folders(host)
-        if not names:
-            return {}
-        with host.dir(folder) as cpus:
-            for name in names:
-                try:
-                    # One CPU with siblings answers the question for all.
-                    if all(alone) and (
-                        siblings := cpus.read_optional(
-                            f"{name}/topology/thread_siblings_list"
-                        )
-                    ):
-                        alone.append("," not in siblings and "-" not in siblings)
-                except OSError as error:
-                    incomplete.add("hardware_multithreading")
-                    gaps.unread(key, name, (error,))
-                try:
-                    if package := cpus.read_optional(
-                        f"{name}/topology/physical_package_id"
-                    ):
-                        packages.add(package)
-                except OSError as error:
-                    incomplete.add("socket_count")
-                    gaps.unread(key, name, (error,))
-    found = {}
-    if not all(alone) or (alone and "hardware_multithreading" not in incomplete):
-        found["hardware_multithreading"] = "false" if all(alone) else "true"
-    if packages and "socket_count" not in incomplete:
-        found["socket_count"] = str(len(packages))
+        if names:
+            with host.dir(folder) as cpus:
+                found |= _multithreading(cpus, names, gaps)
+                found |= _sockets(cpus, names, gaps)
     return found
+
+
+def _multithreading(cpus: HostDir, names: list[str], gaps: Gaps) -> dict[str, str]:
+    alone = False
+    errors: list[OSError] = []
+    for name in names:
+        files = cpus.read_many((f"{name}/topology/thread_siblings_list",), errors)
+        for siblings in files.values():
+            # One CPU with siblings answers the question for all.
+            if "," in siblings or "-" in siblings:
+                return {MULTITHREADING: "true"}
+            alone |= siblings != ""
+    if errors:
+        gaps.unread(TOPOLOGY, MULTITHREADING, errors[:1])
+        return {}
+    return {MULTITHREADING: "false"} if alone else {}
+
+
+def _sockets(cpus: HostDir, names: list[str], gaps: Gaps) -> dict[str, str]:
+    errors: list[OSError] = []
+    paths = (f"{name}/topology/physical_package_id" for name in names)
+    packages = set(cpus.read_many(paths, errors).values()) - {""}
+    if errors:
+        gaps.unread(TOPOLOGY, SOCKETS, errors[:1])
+        return {}
+    return {SOCKETS: str(len(packages))} if packages else {}
 
 
 def core_types(host: HostRoot, gaps: Gaps) -> frozenset[str]:

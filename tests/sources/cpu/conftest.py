@@ -1,12 +1,12 @@
 """Made-up trees, and files in them that cannot be read."""
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
-from nfd.hostroot import HostDir, HostRoot
+from nfd.hostroot import DEFAULT_LIMIT, HostDir, HostRoot
 from tests.sources.cpu.shared import Tree
 
 
@@ -32,20 +32,33 @@ def tree(tmp_path: Path) -> Tree:
 def broken(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Return a function that makes reads of paths with an ending fail with EIO."""
     endings: list[str] = []
-    read, read_in = HostRoot.read_optional, HostDir.read_optional
+    read, read_optional = HostRoot.read, HostRoot.read_optional
+    read_many = HostDir.read_many
 
-    def fail(path: str) -> None:
-        if any(path.endswith(ending) for ending in endings):
-            raise OSError(errno.EIO, "Input/output error", path)
+    def error_of(path: str) -> OSError | None:
+        if path.endswith(tuple(endings)):
+            return OSError(errno.EIO, "Input/output error", path)
+        return None
 
-    def from_root(self: HostRoot, path: str) -> str | None:
-        fail(path)
-        return read(self, path)
+    def whole(self: HostRoot, path: str, limit: int = DEFAULT_LIMIT) -> str:
+        if error := error_of(path):
+            raise error
+        return read(self, path, limit)
 
-    def from_folder(self: HostDir, name: str) -> str | None:
-        fail(name)
-        return read_in(self, name)
+    def optional(self: HostRoot, path: str) -> str | None:
+        if error := error_of(path):
+            raise error
+        return read_optional(self, path)
 
-    monkeypatch.setattr(HostRoot, "read_optional", from_root)
-    monkeypatch.setattr(HostDir, "read_optional", from_folder)
+    def many(
+        self: HostDir, names: Iterable[str], errors: list[OSError]
+    ) -> dict[str, str]:
+        paths = {name: f"{self.path}/{name}" for name in names}
+        errors.extend(error for path in paths.values() if (error := error_of(path)))
+        whole_ones = [name for name, path in paths.items() if not error_of(path)]
+        return read_many(self, whole_ones, errors)
+
+    monkeypatch.setattr(HostRoot, "read", whole)
+    monkeypatch.setattr(HostRoot, "read_optional", optional)
+    monkeypatch.setattr(HostDir, "read_many", many)
     return endings.append
