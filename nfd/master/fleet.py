@@ -1,0 +1,425 @@
+"""The master's picture of the cluster, and what is to be written next.
+
+A state machine: events and the time go in, plans come out; nothing here does I/O or
+waits. The controller feeds it under one lock. Holds: DESIGN section 6.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from nfd.errors import NfdError
+from nfd.features import Features
+from nfd.master.evaluate import Evaluation, Evaluator
+from nfd.master.guard import (
+    EDIT,
+    LOST,
+    EditGuard,
+    GuardLimits,
+    HeldCause,
+    LossGuard,
+    ObjectKey,
+    causes,
+)
+from nfd.master.merging import Scope, about_object, is_worker_made
+from nfd.master.nodes import NodeStore
+from nfd.master.plan import NodePlan, owns_anything, plan
+from nfd.master.queue import CHANGED, NEW, RESYNC, Queue, Urgency
+from nfd.master.state import NodeState, Tracking, Wanted
+from nfd.master.store import FeatureStore
+from nfd.publish import nodefeature as nf
+from nfd.publish.ownership import NODE_NAME_LABEL, Hold, node_name_label
+from nfd.rules.model import Rule
+from nfd.rules.policy import Policy
+
+STARTUP_TAINTS = (
+    "startup-taint.cluster-autoscaler.kubernetes.io/nfd",
+    "nfd.node.kubernetes.io/startup",
+)
+_AWAY = ""  # namespace of the stand-in for objects lost while we were away
+
+
+@attrs.frozen(slots=True)
+class FleetConfig:
+    """What governs planning; any change of it is an edit."""
+
+    policy: Policy = attrs.field(factory=Policy)
+    scope: Scope = attrs.field(factory=lambda: Scope(""))
+    tracking: Tracking = attrs.field(factory=Tracking.of)
+    allow_overwrite: bool = True
+    startup_taints: frozenset[str] = frozenset(STARTUP_TAINTS)
+    limits: GuardLimits = GuardLimits()  # noqa: RUF009 - frozen
+
+
+class Fleet:
+    """NodeFeatures, rules and Nodes of a cluster; plans the writes of each Node."""
+
+    def __init__(self, config: FleetConfig) -> None:
+        self.config = config
+        self.features = FeatureStore()
+        self.nodes = NodeStore()
+        self.queue = Queue()
+        self.problems: dict[ObjectKey, str] = {}  # objects that cannot be used
+        self.losses = LossGuard(config.limits)
+        self.edits = EditGuard(config.limits)
+        self._rules: dict[str, tuple[Rule, ...]] = {}
+        self._evaluator = self._evaluate_with()
+        self._listing: set[ObjectKey] | None = None
+        self._node_listing: set[str] | None = None
+        self._synced = {"features": False, "nodes": False, "rules": False}
+        self._first_list: float | None = None
+        self._last_list = 0.0
+        self._settled = False
+        self._proven: dict[str, set[str]] = {}  # until settled: keys proven to be gone
+        self._waiting: set[str] = set()  # nodes with removals that wait
+        self._edit_left: set[str] = set()  # nodes not yet planned since an edit
+
+    # --- NodeFeatures -------------------------------------------------------
+
+    def feature_list_begin(self) -> None:
+        """A list of NodeFeatures starts."""
+        self._listing = set()
+
+    def feature_put(self, obj: Mapping[str, Any]) -> None:
+        """Take in a NodeFeature, from a list or a watch."""
+        meta = obj["metadata"]
+        key = (meta.get("namespace", ""), meta["name"])
+        if self._listing is not None:
+            self._listing.add(key)
+        node = self._node_of(meta)
+        if not node:
+            self.problems[key] = f"no label {NODE_NAME_LABEL}: it speaks for no node"
+            return
+        try:
+            spec = obj.get("spec") or {}
+            features = Features.from_spec(spec.get("features") or {})
+            labels = _text_map(spec.get("labels"))
+        except NfdError as error:
+            # The last good content goes on counting.
+            self.problems[key] = str(error)
+            return
+        self.problems.pop(key, None)
+        before_keys = self._keys_before(key)
+        stored, before = self.features.put(
+            key,
+            node,
+            uid=meta.get("uid", ""),
+            features=features,
+            labels=labels,
+            about=about_object(meta, features),
+            created=meta.get("creationTimestamp") or "",
+            published=_newest_write(meta),
+        )
+        returned = self.losses.returned(key)
+        returned = self.losses.returned((_AWAY, node)) or returned
+        if before is not None and before.same_content(stored) and not returned:
+            return
+        if before_keys:
+            gone = before_keys - self._wanted_keys(node)
+            self._proven.setdefault(node, set()).update(gone)
+        if before is not None and before.node != node:
+            self.queue.add(before.node, CHANGED)
+        self.queue.add(node, CHANGED)
+
+    def feature_deleted(self, obj: Mapping[str, Any], now: float) -> None:
+        """Take in a deletion that the watch delivered (H43: any shape of object)."""
+        obj = obj.get("obj") or obj  # a tombstone wraps the last state
+        meta = obj.get("metadata") or {}
+        key = (meta.get("namespace", ""), meta.get("name", ""))
+        self.problems.pop(key, None)
+        stored = self.features.get(key)
+        if stored is not None:
+            self.losses.lost(key, stored.node, now, watched=True)
+
+    def feature_list_end(self, now: float) -> None:
+        """A list of NodeFeatures is complete: what it lacks is missing."""
+        present = self._listing if self._listing is not None else set()
+        self._listing = None
+        if self._first_list is None:
+            self._first_list = now
+        self._last_list = now
+        self._synced["features"] = True
+        for key, stored in self.features.objects.items():
+            if key not in present and key not in self.losses.pending():
+                self.losses.lost(key, stored.node, now, watched=False)
+        self._listed(present, now)
+
+    def _listed(self, present: set[ObjectKey], now: float) -> None:
+        self._note_silent_nodes(now)
+        heard = {self.features.objects[k].node for k in present & self._known()}
+        for key in self.losses.listed(present | {(_AWAY, n) for n in heard}, now):
+            self.queue.add(self._node_of_loss(key), CHANGED)
+        first = self._first_list
+        if first is not None and now - first >= self.config.limits.list_interval:
+            self._settle(now)
+
+    def _known(self) -> set[ObjectKey]:
+        return set(self.features.objects)
+
+    def _node_of_loss(self, key: ObjectKey) -> str:
+        stored = self.features.get(key)
+        return stored.node if stored else key[1]
+
+    def _note_silent_nodes(self, now: float) -> None:
+        """Nodes that carry things of ours while nobody speaks for them."""
+        if not all(self._synced.values()) or self._settled:
+            return
+        for name in self.nodes:
+            if name in self.features.nodes:
+                continue
+            node = self.nodes.get(name)
+            if node is not None and owns_anything(node, self.config.tracking):
+                self.losses.lost((_AWAY, name), name, now, watched=False)
+
+    def _node_of(self, meta: Mapping[str, Any]) -> str:
+        label = str((meta.get("labels") or {}).get(NODE_NAME_LABEL) or "")
+        whole = str((meta.get("annotations") or {}).get(nf.NODE_NAME) or "")
+        if whole and node_name_label(whole) == label:
+            return whole
+        return label
+
+    def _keys_before(self, key: ObjectKey) -> set[str]:
+        """Until settled: what the node of an object gets before a change of it."""
+        stored = self.features.get(key)
+        if self._settled or stored is None:
+            return set()
+        return self._wanted_keys(stored.node)
+
+    def _wanted_keys(self, node: str) -> set[str]:
+        output = self._evaluator.node(node).output
+        taints = {f"{t.key}:{t.effect}" for t in output.taints}
+        return {
+            *output.labels,
+            *output.annotations,
+            *output.extended_resources,
+            *taints,
+        }
+
+    # --- Nodes --------------------------------------------------------------
+
+    def node_list_begin(self) -> None:
+        """A list of Nodes starts."""
+        self._node_listing = set()
+
+    def node_put(self, obj: Mapping[str, Any]) -> None:
+        """Take in a Node, whole or its metadata."""
+        node = NodeState.from_object(obj)
+        if self._node_listing is not None:
+            self._node_listing.add(node.name)
+        before = self.nodes.get(node.name)
+        if self.nodes.put(node):
+            created = before is None or before.uid != node.uid
+            self.queue.add(node.name, NEW if created else CHANGED)
+
+    def node_deleted(self, name: str) -> None:
+        """Forget a Node; what its objects held is no longer of any matter."""
+        self.nodes.drop(name)
+        self.queue.discard(name)
+        self._waiting.discard(name)
+        self._proven.pop(name, None)
+        self._edit_left.discard(name)
+        self.edits.would_lose(name, ())
+
+    def node_list_end(self, now: float) -> None:
+        """A list of Nodes is complete."""
+        listed = self._node_listing if self._node_listing is not None else set()
+        self._node_listing = None
+        for name in [n for n in self.nodes if n not in listed]:
+            self.node_deleted(name)
+        self._synced["nodes"] = True
+        self._note_first(now)
+
+    # --- rules and configuration ---------------------------------------------
+
+    def rules_put(self, rules: Mapping[str, Sequence[Rule]], now: float) -> None:
+        """Take in all rules: name of the object → its rules; ordered by name."""
+        self._rules = {name: tuple(listed) for name, listed in sorted(rules.items())}
+        first = not self._synced["rules"]
+        self._synced["rules"] = True
+        self._edited(now, first=first)
+        self._note_first(now)
+
+    def configure(self, config: FleetConfig, now: float) -> None:
+        """Take in a new configuration."""
+        self.config = config
+        self.losses.limits = config.limits
+        self.edits.limits = config.limits
+        self._edited(now, first=not self.synced)
+
+    def _edited(self, now: float, *, first: bool) -> None:
+        self._evaluator = self._evaluate_with()
+        if not first:
+            self.edits.edited(now)
+            self._edit_left = set(self.nodes)
+        self.resync(CHANGED)
+
+    def _evaluate_with(self) -> Evaluator:
+        rules = [r for listed in self._rules.values() for r in listed]
+        config = self.config
+        return Evaluator(self.features, rules, config.policy, config.scope)
+
+    def resync(self, urgency: Urgency = RESYNC) -> None:
+        """Look at every node again."""
+        for name in self.nodes:
+            self.queue.add(name, urgency)
+
+    # --- time ----------------------------------------------------------------
+
+    @property
+    def synced(self) -> bool:
+        """Whether all first lists are complete; nothing may be written before."""
+        return all(self._synced.values())
+
+    def _note_first(self, now: float) -> None:
+        """The first complete list counts for nodes that became known after it."""
+        if self.synced and self._first_list is not None and not self._settled:
+            self._note_silent_nodes(now)
+            self.losses.listed(self._known() - self.losses.pending().keys(), now)
+
+    def wants_list(self, now: float) -> bool:
+        """Whether another complete list of NodeFeatures is due to prove something."""
+        if not self.synced or now - self._last_list < self.config.limits.list_interval:
+            return False
+        if not self._settled and not self._waiting and not self.losses.unproven:
+            self._settle(now)
+        return not self._settled or self.losses.unproven
+
+    def _settle(self, now: float) -> None:
+        """The second list is in: what is not wanted now was not lost on the way."""
+        if self._settled:
+            return
+        self._settled = True
+        self._proven.clear()
+        silent = {n for (space, n) in self.losses.pending() if space == _AWAY}
+        waiting = self._waiting - silent
+        if waiting:
+            self.edits.edited(now)
+            self._edit_left = set(waiting)
+            for name in waiting:
+                self.queue.add(name, CHANGED)
+
+    def tick(self, now: float) -> None:
+        """Let proven losses and held edits take effect when their time has come."""
+        if not self.synced:
+            return
+        for key in self.losses.due(now, len(self.nodes), self.nodes.__contains__):
+            node = self._node_of_loss(key)
+            self.features.drop(key)
+            self.queue.add(node, CHANGED)
+        self._count_edit(now)
+        for name in self.edits.due(now):
+            self.queue.add(name, CHANGED)
+
+    def _count_edit(self, now: float) -> bool:
+        """Count the losers of an edit once all are known; tell whether it may go on."""
+        if not self.edits.holding:
+            return True
+        if self._edit_left or not self.edits.counted(now, len(self.nodes)):
+            return False
+        for name in sorted(self._waiting):
+            self.queue.add(name, CHANGED)
+        return True
+
+    def held(self, now: float) -> tuple[HeldCause, ...]:
+        """Return what is held back, and why."""
+        return causes([self.losses.held(now, len(self.nodes)), self.edits.held()])
+
+    def confirm(self, cause: str, now: float) -> int:
+        """Let what is held for a cause go on; return how many nodes that concerns."""
+        if cause == LOST:
+            return self.losses.confirm(now)
+        if cause == EDIT:
+            nodes = self.edits.confirm()
+            for name in nodes:
+                self.queue.add(name, CHANGED)
+            return len(nodes)
+        return 0
+
+    # --- planning -------------------------------------------------------------
+
+    def evaluate(self, name: str) -> Evaluation:
+        """Return what is wanted of a node, with all reasons."""
+        return self._evaluator.node(name)
+
+    def plan(self, name: str, now: float) -> NodePlan:
+        """Plan the writes of one Node; an empty plan when there is nothing to do."""
+        node = self.nodes.get(name)
+        if node is None or not self.synced:
+            return NodePlan(name)
+        evaluation = self.evaluate(name)
+        wanted = evaluation.wanted()
+        unproven = self._unproven(name)
+        if self.edits.holding:
+            free = attrs.evolve(wanted, hold=_both(wanted.hold, unproven))
+            loses = self._plan(node, free).removals
+            self.edits.would_lose(name, [r.key for r in loses])
+            self._edit_left.discard(name)
+            if not self._count_edit(now):
+                unproven = Hold(everything=True)
+        wanted = attrs.evolve(wanted, hold=_both(wanted.hold, unproven))
+        planned = self._plan(node, wanted)
+        if planned.held:
+            self._waiting.add(name)
+        else:
+            self._waiting.discard(name)
+        if not planned and self._may_lift(node, evaluation):
+            lift = self.config.startup_taints
+            planned = self._plan(node, attrs.evolve(wanted, lift=lift))
+        return planned
+
+    def _plan(self, node: NodeState, wanted: Wanted) -> NodePlan:
+        return plan(
+            node,
+            wanted,
+            self.config.tracking,
+            allow_overwrite=self.config.allow_overwrite,
+        )
+
+    def _unproven(self, name: str) -> Hold:
+        """Hold removals that lack proof: after a start, or when objects are lost."""
+        silent = (_AWAY, name) in self.losses.pending()
+        if self._settled and not silent:
+            return Hold()
+        proven = frozenset(self._proven.get(name, ()))
+        return Hold(everything=True, proven=frozenset() if silent else proven)
+
+    def _may_lift(self, node: NodeState, evaluation: Evaluation) -> bool:
+        """Start-up taints go when a NodeFeature of this very Node was written."""
+        if not node.taints or not self.config.startup_taints:
+            return False
+        if not any(t["key"] in self.config.startup_taints for t in node.taints):
+            return False
+        for stored in evaluation.heard.objects:
+            about = self.features.about(stored)
+            if not is_worker_made(stored, about):
+                continue
+            if node.uid in about.get("owners", ()):
+                return True
+            newest = max(stored.created, stored.published)
+            return bool(newest) and newest >= node.created
+        return False
+
+
+def _both(left: Hold, right: Hold) -> Hold:
+    if left.everything and right.everything:
+        proven = left.proven & right.proven
+    else:
+        proven = left.proven if left.everything else right.proven
+    return Hold(left.everything or right.everything, left.keys | right.keys, proven)
+
+
+def _text_map(labels: Any) -> dict[str, str]:
+    labels = labels or {}
+    if not isinstance(labels, Mapping) or not all(
+        isinstance(v, str) for v in labels.values()
+    ):
+        raise NfdError(f"spec.labels: expected a map of text, got {labels!r:.80}")
+    return dict(labels)
+
+
+def _newest_write(meta: Mapping[str, Any]) -> str:
+    times: Iterable[str] = (
+        str(e.get("time") or "") for e in meta.get("managedFields") or ()
+    )
+    return max(times, default="")
