@@ -5,6 +5,7 @@ agreed still agree. Placeholders keep the shape of what they stand for (a MAC ad
 one), and a placeholder is never redacted again.
 """
 
+import ipaddress
 import re
 from collections.abc import Callable, Iterable
 from typing import Literal, TypeAlias
@@ -15,6 +16,7 @@ Kind: TypeAlias = Literal[
 
 # Files whose whole content is one such value. Real paths, as links are resolved first.
 _WHOLE: tuple[tuple[str, Kind], ...] = (
+    (r"^/\.nfd/node_name$", "host"),
     (r"_serial$|/(serial|serial_number|subsysnqn|hostnqn)$", "serial"),
     (r"/(wwid|nguid|eui|unique_id|hive_id|hostid|port_name|node_name)$", "serial"),
     (r"/(phys_port_id|phys_switch_id|vpd_pg80|vpd_pg83)$", "serial"),
@@ -23,7 +25,6 @@ _WHOLE: tuple[tuple[str, Kind], ...] = (
     (r"/(node_guid|sys_image_guid|port_guid)$|^/etc/machine-id$", "id"),
     (r"/net/[^/]+/(address|perm_address)$", "mac"),
     (r"^/etc/hostname$|^/proc/sys/kernel/hostname$|/node_desc$", "host"),
-    (r"^/\.nfd/node_name$", "host"),
 )
 # Values inside files whose names end so: a pattern whose last group is the value.
 _INSIDE: tuple[tuple[str, str, Kind], ...] = (
@@ -37,7 +38,9 @@ _INSIDE: tuple[tuple[str, str, Kind], ...] = (
     (r"^/proc/cmdline$", r"(machine_id=)([0-9a-f]{32})", "id"),
 )
 # Free text, in which addresses and the host's own name may stand anywhere.
-_FREE = re.compile(r"^/proc/cmdline$|^/etc/(?!os-release)|^/\.nfd/(?!cpuid|auxv|uname)")
+_FREE = re.compile(
+    r"^/proc/cmdline$|^/etc/(?!os-release)|^/\.nfd/(?!auxv|cpuid|errors|uname)"
+)
 _HEX = "0-9A-Fa-f"
 _MAC = re.compile(
     rf"(?<![{_HEX}:])(?:[{_HEX}]{{2}}:){{5,19}}[{_HEX}]{{2}}(?![{_HEX}:])"
@@ -47,9 +50,7 @@ _UUID = re.compile(
 )
 _NAMED_MAC = re.compile(r"\b((?:en|wl|ww)x)([0-9a-f]{12})\b")  # systemd's names
 _IPV4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])")
-_IPV6 = re.compile(
-    rf"(?<![\w:.])(?:[{_HEX}]{{1,4}}:){{2,7}}:?(?:[{_HEX}]{{1,4}}:?)*(?![\w:.])|(?<![\w:.])[{_HEX}]{{1,4}}::(?:[{_HEX}]{{1,4}}:?)*(?![\w:.])"
-)
+_IPV6 = re.compile(rf"(?<![\w:.])[{_HEX}:]*:[{_HEX}:]*:[{_HEX}:]*(?![\w:.])")
 _PCI_ADDRESS = re.compile(rf"[{_HEX}]{{4,}}:[{_HEX}]{{2}}:[{_HEX}]{{2}}\.[0-7]")
 _URL_HOST = re.compile(r"(://)([^/:\s\[\]]+)")
 _FILLERS = frozenset(
@@ -145,9 +146,16 @@ class Redactor:
 
     def _free(self, text: str) -> str:
         text = _IPV4.sub(self._whole("ipv4"), text)
-        text = _IPV6.sub(self._whole("ipv6"), text)
+        text = _IPV6.sub(lambda match: self._ipv6(match[0]), text)
         text = _URL_HOST.sub(self._last_group("host"), text)
         return self._names.sub(self._whole("host"), text) if self._names else text
+
+    def _ipv6(self, text: str) -> str:
+        try:
+            ipaddress.IPv6Address(text)
+        except ValueError:
+            return text
+        return self.value("ipv6", text)
 
     def _whole(self, kind: Kind) -> Callable[[re.Match[str]], str]:
         return lambda match: self.value(kind, match[0])

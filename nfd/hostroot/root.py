@@ -181,7 +181,8 @@ class HostRoot:
         """Return `real_path`, and note in `links` every place on the way.
 
         A place is a path without links before its end; it maps to the link's target,
-        None when it is no link. Nothing is recorded. `links` serves as a cache.
+        None when it is no link. Nothing is recorded. `links` serves as a cache. "" is
+        returned for a loop of links.
         """
 
         def target(place: str) -> str | None:
@@ -192,7 +193,10 @@ class HostRoot:
                     links[place] = None
             return links[place]
 
-        return resolve(path, target)
+        try:
+            return resolve(path, target)
+        except OSError:
+            return ""
 
     def kind(self, path: str) -> Literal["folder", "file", ""]:
         """Tell what a path leads to, "" for nothing or unknown; nothing is recorded."""

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from nfd.hostroot import HostRoot
-from nfd.hostroot.record import ErrorsTree
+from nfd.hostroot import HostRoot, Recorder
+from nfd.hostroot.record import ErrorsTree, RecordingTree
 
 
 class FaultyHostRoot(HostRoot):
@@ -14,7 +14,14 @@ class FaultyHostRoot(HostRoot):
     """
 
     def __init__(
-        self, path: str, errors: Mapping[str, int], *, live: bool | None = None
+        self,
+        path: str,
+        errors: Mapping[str, int],
+        *,
+        live: bool | None = None,
+        record: Recorder | None = None,
     ) -> None:
-        super().__init__(path, live=live)
-        self._tree = ErrorsTree(self._tree, errors)
+        super().__init__(path, live=live, record=record)
+        self._tree = ErrorsTree(self._plain, errors)
+        if record is not None:
+            self._tree = RecordingTree(self._tree, record)
