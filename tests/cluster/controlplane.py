@@ -224,7 +224,7 @@ class ControlPlane:
             }
         }
         manifest["metadata"]["labels"] = {
-            "kubernetes.io/hostname": name,
+            "kubernetes.io/hostname": name[:63].rstrip("-."),  # as kubelets cut it
             "kubernetes.io/os": "linux",
             "kubernetes.io/arch": "amd64",
         } | labels
