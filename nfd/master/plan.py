@@ -9,16 +9,16 @@ from typing import Literal, TypeAlias
 
 import attrs
 
+from nfd.kube import patch
+from nfd.kube.patch import Operation
 from nfd.master.resources import plan_resources
-from nfd.master.state import NodeState, Tracking, Wanted, operation, version_test
+from nfd.master.state import NodeState, Tracking, Wanted
 from nfd.master.taints import ident_of, parse_taints, plan_taints, taints_text
 from nfd.publish.ownership import (
     WORKER_MANAGER,
     KeyConflict,
     MapPlan,
-    Operation,
     plan_map,
-    pointer,
     tracked_keys,
     tracking_text,
 )
@@ -123,7 +123,7 @@ def plan(
         ("node", taints.operations),
         ("node", last),
     ]
-    guard = operation("test", "/metadata/uid", node.uid)
+    guard = patch.same_object(node.uid)
     parts: list[tuple[Kind, MapPlan]] = [
         ("label", labels),
         ("annotation", feature_notes),
@@ -175,20 +175,11 @@ def _note_operations(
 
 
 def _with_parents(node: NodeState, ops: list[Operation]) -> list[Operation]:
-    """Create the maps that a hand-made Node may lack, guarded by its version."""
-    missing = [
-        part
-        for part, there in (("labels", node.labels), ("annotations", node.annotations))
-        if not there
-        and any(
-            op["op"] == "add" and op["path"].startswith(f"/metadata/{part}/")
-            for op in ops
-        )
-    ]
-    if not missing:
-        return ops
-    made: list[Operation] = [
-        {"op": "add", "path": pointer("metadata", part), "value": {}}
-        for part in missing
-    ]
-    return [version_test(node), *made, *ops]
+    """Create the maps that a hand-made Node may lack."""
+    made: list[Operation] = []
+    for part, there in (("labels", node.labels), ("annotations", node.annotations)):
+        below = f"/metadata/{part}/"
+        if not there and any(op["path"].startswith(below) for op in ops):
+            at = ("metadata", part)
+            made += [patch.expect(at, None), patch.add(at, {})]
+    return made + ops

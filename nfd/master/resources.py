@@ -5,8 +5,9 @@ Pure.
 
 from typing import Literal
 
+from nfd.kube.patch import Operation
 from nfd.master.state import NodeState, Part, Tracking, Wanted
-from nfd.publish.ownership import MapPlan, Operation, plan_map, tracked_keys
+from nfd.publish.ownership import MapPlan, plan_map, tracked_keys
 from nfd.quantity import Quantity, QuantityError
 
 

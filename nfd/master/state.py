@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from nfd.kube.patch import Operation
 from nfd.labels import ANNOTATION_NS
 from nfd.publish.ownership import (
     NO_HOLD,
@@ -15,7 +16,6 @@ from nfd.publish.ownership import (
     Hold,
     Managers,
     MapPlan,
-    Operation,
     managers_of,
     master_manager,
 )
@@ -111,13 +111,3 @@ class Part:
     plan: MapPlan
     operations: list[Operation] = attrs.field(factory=list)
     lifted: tuple[str, ...] = ()
-
-
-def version_test(node: NodeState) -> Operation:
-    """Return the guard "nothing of this Node has changed since it was read"."""
-    return operation("test", "/metadata/resourceVersion", node.resource_version)
-
-
-def operation(op: str, path: str, value: Any) -> Operation:
-    """Return one JSON patch operation (RFC 6902)."""
-    return {"op": op, "path": path, "value": value}

@@ -7,8 +7,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-from nfd.master.state import NodeState, Part, Tracking, Wanted, operation, version_test
-from nfd.publish.ownership import MapPlan, Operation, plan_map
+from nfd.kube import patch
+from nfd.kube.patch import Operation
+from nfd.master.state import NodeState, Part, Tracking, Wanted
+from nfd.publish.ownership import MapPlan, plan_map
 from nfd.rules.model import Taint
 
 _TAINT = re.compile(r"(?P<key>[^=:,]+)(?:=(?P<value>[^=:,]*))?:(?P<effect>\w+)")
@@ -101,10 +103,8 @@ def _taint_operations(
     current = list(node.taints or ())
     if current == result:
         return []
-    if not current:
-        # Nothing is there to test; an `add` would erase taints that came since.
-        return [version_test(node), operation("add", "/spec/taints", result)]
-    test = operation("test", "/spec/taints", current)
+    taints = ("spec", "taints")
+    test = patch.expect(taints, current or None)
     if not result:
-        return [test, {"op": "remove", "path": "/spec/taints"}]
-    return [test, operation("replace", "/spec/taints", result)]
+        return [test, patch.remove(taints)]
+    return [test, patch.add(taints, result)]

@@ -7,13 +7,13 @@ sections 1.5 and 2.8, the Kubernetes page "Server-Side Apply" (FieldsV1) and RFC
 import hashlib
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import attrs
 
+from nfd.kube import patch
+from nfd.kube.patch import Operation
 from nfd.labels import ANNOTATION_NS, FEATURE_NS, MAX_NAME
-
-Operation: TypeAlias = dict[str, Any]
 
 WORKER_MANAGER = "nfd-worker"
 MASTER_MANAGER = "nfd-master"
@@ -34,11 +34,6 @@ def node_name_label(node: str) -> str:
     if len(node) <= MAX_NAME:
         return node
     return f"{node[:46]}-{hashlib.sha256(node.encode()).hexdigest()[:16]}"
-
-
-def pointer(*parts: str) -> str:
-    """Join parts into a JSON pointer (RFC 6901)."""
-    return "".join("/" + p.replace("~", "~0").replace("/", "~1") for p in parts)
 
 
 @attrs.frozen(slots=True)
@@ -123,18 +118,17 @@ class MapPlan:
         return bool(self.add or self.replace or self.remove)
 
     def operations(self, *path: str) -> list[Operation]:
-        """Return guarded operations: each replace and remove tests the old value."""
+        """Return guarded operations: each tests what was there, or that nothing was."""
         ops: list[Operation] = []
         for key, value in sorted(self.add.items()):
-            ops.append({"op": "add", "path": pointer(*path, key), "value": value})
+            at = (*path, key)
+            ops += [patch.expect(at, None), patch.add(at, value)]
         for key, (old, new) in sorted(self.replace.items()):
-            where = pointer(*path, key)
-            ops.append({"op": "test", "path": where, "value": old})
-            ops.append({"op": "replace", "path": where, "value": new})
+            at = (*path, key)
+            ops += [patch.expect(at, old), patch.replace(at, new)]
         for key, old in sorted(self.remove.items()):
-            where = pointer(*path, key)
-            ops.append({"op": "test", "path": where, "value": old})
-            ops.append({"op": "remove", "path": where})
+            at = (*path, key)
+            ops += [patch.expect(at, old), patch.remove(at)]
         return ops
 
 

@@ -8,13 +8,14 @@ from typing import Any
 
 import attrs
 
+from nfd.kube import patch
+from nfd.kube.patch import Operation
 from nfd.labels import in_namespaces, split_key
 from nfd.publish.ownership import (
     NO_HOLD,
     WORKER_MANAGER,
     Hold,
     KeyConflict,
-    Operation,
     managers_of,
     plan_map,
 )
@@ -95,8 +96,7 @@ def plan_labels(
     )
     operations = planned.operations("metadata", "labels")
     if operations:
-        guard = {"op": "test", "path": "/metadata/uid", "value": node.uid}
-        operations = [guard, *operations]
+        operations = [patch.same_object(node.uid), *operations]
     return LabelsPlan(
         tuple(operations),
         tuple(planned.add),

@@ -21,14 +21,16 @@ def apply(document: dict[str, Any], operations: Iterable[Mapping[str, Any]]) -> 
             if part not in here:
                 raise PatchRefusedError(op)
             here = here[part]
-        if op["op"] == "add":
+        if op["op"] == "test":
+            # As the API server's library: null stands for nothing there.
+            if here.get(last) != op["value"]:
+                raise PatchRefusedError(op)
+        elif op["op"] == "add":
             here[last] = copy.deepcopy(op["value"])
         elif last not in here:
             raise PatchRefusedError(op)
         elif op["op"] == "replace":
             here[last] = copy.deepcopy(op["value"])
-        elif op["op"] == "remove":
+        else:
             del here[last]
-        elif here[last] != op["value"]:
-            raise PatchRefusedError(op)
     return result
