@@ -4,11 +4,17 @@ Bits and names: spec/worker.md section 1.1; the kernel's asm/hwcap.h (arm, arm64
 asm/elf.h (s390x) and asm/cputable.h (powerpc).
 """
 
+import logging
 from collections.abc import Mapping
-
-import attrs
+from typing import NamedTuple
 
 from nfd.errors import NfdError
+from nfd.hostroot import HostRoot
+from nfd_sources._reading import Gaps
+from nfd_sources.cpu.cpuinfo import feature_words
+from nfd_sources.cpu.processor import CPUID, NO_MODEL, Processor, read_cpuinfo
+
+log = logging.getLogger(__name__)
 
 # fmt: off
 _ARM64 = ["FP", "ASIMD", "EVTSTRM", "AES", "PMULL", "SHA1", "SHA2", "CRC32", "ATOMICS", "FPHP", "ASIMDHP", "CPUID", "ASIMDRDM", "JSCVT", "FCMA", "LRCPC", "DCPOP", "SHA3", "SM3", "SM4", "ASIMDDP", "SHA512", "SVE", "ASIMDFHM", "DIT", "USCAT", "ILRCPC", "FLAGM", "SSBS", "SB", "PACA", "PACG"]
@@ -42,25 +48,8 @@ HWCAPS: Mapping[str, tuple[Mapping[int, str], Mapping[int, str]]] = {
 # cpuinfo's words are the names in lower case, but for these.
 _WORDS = {"fastmult": "FASTMUL"}
 
-IMPLEMENTERS: Mapping[int, str] = {
-    0xC0: "Ampere",
-    0x41: "ARM",
-    0x42: "Broadcom",
-    0x43: "Cavium",
-    0x44: "DEC",
-    0x46: "Fujitsu",
-    0x49: "Infineon",
-    0x4D: "Motorola",
-    0x4E: "NVIDIA",
-    0x50: "AMCC",
-    0x51: "Qualcomm",
-    0x56: "Marvell",
-    0x69: "Intel",
-}
 
-
-@attrs.frozen(slots=True)
-class Auxv:
+class Auxv(NamedTuple):
     """The two capability words that the kernel hands to every program."""
 
     hwcap: int = 0
@@ -110,3 +99,40 @@ def names_of_words(arch: str, words: frozenset[str]) -> frozenset[str]:
     }
     found = (known.get(_WORDS.get(word, word).lower()) for word in words)
     return frozenset(name for name in found if name)
+
+
+def capabilities(
+    host: HostRoot, arch: str, text: str | None, gaps: Gaps
+) -> frozenset[str] | None:
+    """Return the names of auxv's bits, else of cpuinfo's words (`text`), else None.
+
+    Raises:
+        OSError: A recorded auxv is there, but cannot be read.
+
+    """
+    recorded = host.fact("auxv", _auxv_text)
+    if recorded:
+        try:
+            return names_of(arch, parse_auxv(recorded))
+        except NfdError as error:
+            gaps.refused(CPUID, "auxv", str(error))
+    if text is None or arch.startswith("ppc"):  # whose cpuinfo has no such words
+        return None
+    return names_of_words(arch, feature_words(text, "Features", "features"))
+
+
+def identify(host: HostRoot, arch: str, gaps: Gaps) -> Processor:
+    """Return what auxv and cpuinfo tell on arm, ppc64 and ppc64le."""
+    text = read_cpuinfo(host, gaps)
+    flags = capabilities(host, arch, text, gaps)
+    return Processor(flags, None if text is None else NO_MODEL)
+
+
+def _auxv_text() -> str:
+    try:
+        from nfd_sources.cpu import live  # noqa: PLC0415 - ctypes costs 1.5 ms
+
+        return Auxv(*live.capability_words()).to_text()
+    except (ImportError, OSError, AttributeError) as error:
+        log.warning("auxv not readable, using cpuinfo error=%s", error)
+        return ""

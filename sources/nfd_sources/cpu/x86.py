@@ -3,12 +3,11 @@
 Rules: spec/worker.md section 1.1.
 """
 
-import re
 from collections.abc import Iterable
-
-import attrs
+from typing import NamedTuple
 
 from nfd_sources.cpu.registers import EAX, EBX, ECX, EDX, Registers, ascii_text
+from nfd_sources.cpu.sanitize import label_text
 from nfd_sources.cpu.x86_bits import (
     AMD,
     BANKS,
@@ -25,21 +24,13 @@ _ZMM = 0b1110_0110
 _TDX_ON_HYPERV = 0xBE3
 _TDX_GUEST = "IntelTDX    "
 
-_UNFIT = re.compile(r"[^-A-Za-z0-9_.]+")
 
-
-@attrs.frozen(slots=True)
-class X86Model:
+class X86Model(NamedTuple):
     """Who made the processor and which it is, as CPUID or cpuinfo tell."""
 
     vendor: str  # name of `VENDORS`, or "VendorUnknown"
     family: int
     model: int
-
-
-def label_text(text: str) -> str:
-    """Turn each run of characters that a label value cannot hold into `_`."""
-    return _UNFIT.sub("_", text)
 
 
 def decode_model(registers: Registers) -> X86Model:

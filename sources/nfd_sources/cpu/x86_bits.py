@@ -5,8 +5,7 @@ the bits are those of the Intel SDM (volume 2, CPUID) and AMD's APM (volume 3).
 """
 
 from collections.abc import Mapping
-
-import attrs
+from typing import NamedTuple
 
 from nfd_sources.cpu.registers import EAX, EBX, ECX, EDX
 
@@ -16,8 +15,7 @@ ZMM_STATE = "zmm state"  # bits 1, 2, 5, 6, 7
 AMD = "vendor AMD"
 
 
-@attrs.frozen(slots=True)
-class Bank:
+class Bank(NamedTuple):
     """Named bits of one register; they count only when all of `needs` hold.
 
     `needs` are flags of earlier banks or the conditions above.

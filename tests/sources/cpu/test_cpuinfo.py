@@ -2,7 +2,15 @@
 
 import pytest
 
-from nfd_sources.cpu import cpuinfo, hwcaps, processor
+from nfd_sources.cpu import (
+    cpuinfo,
+    hwcaps,
+    on_arm64,
+    on_loongarch,
+    on_riscv,
+    on_s390x,
+    x86_cpuinfo,
+)
 from nfd_sources.cpu.x86 import X86Model
 from tests.sources.cpu.shared import kernel_words, need, text_of
 
@@ -25,7 +33,7 @@ flags\t\t: avx
 
 def test_x86() -> None:
     """Flags and model come from the first processor; unknown words are dropped."""
-    told = cpuinfo.parse_x86(X86)
+    told = x86_cpuinfo.parse_x86(X86)
 
     assert told is not None
     assert X86Model("AMD", 25, 97) == told.model
@@ -35,8 +43,8 @@ def test_x86() -> None:
 
 def test_x86_without_flags_tells_nothing() -> None:
     """A cpuinfo of another architecture is none of x86."""
-    assert cpuinfo.parse_x86("") is None
-    assert cpuinfo.parse_x86("processor : 0\nFeatures : fp\n") is None
+    assert x86_cpuinfo.parse_x86("") is None
+    assert x86_cpuinfo.parse_x86("processor : 0\nFeatures : fp\n") is None
 
 
 @pytest.mark.parametrize(
@@ -55,7 +63,7 @@ def test_x86_words_with_conditions(
     old: str, new: str, flag: str, *, there: bool
 ) -> None:
     """Some words mean a flag only on some processors."""
-    told = cpuinfo.parse_x86(X86.replace(old, new, 1))
+    told = x86_cpuinfo.parse_x86(X86.replace(old, new, 1))
 
     assert told is not None
     assert there == (flag in told.flags)
@@ -63,7 +71,7 @@ def test_x86_words_with_conditions(
 
 def test_the_words_are_those_of_the_specification() -> None:
     """Our map holds the specification's words, and only a few newer ones beside."""
-    ours = {word: set(names) for word, names in cpuinfo.X86_WORDS.items()}
+    ours = {word: set(names) for word, names in x86_cpuinfo.X86_WORDS.items()}
     newer = {
         *("sm3", "sm4", "avx_ifma", "avx_ne_convert", "avx_vnni_int8"),
         *("avx_vnni_int16", "cmpccxadd", "invlpgb"),
@@ -88,7 +96,7 @@ def test_the_words_are_those_of_the_specification() -> None:
 )
 def test_rdt_words(words: str, rdt: tuple[str, ...]) -> None:
     """The kernel's words tell resource director technology, too."""
-    told = cpuinfo.parse_x86(f"flags : {words}\n")
+    told = x86_cpuinfo.parse_x86(f"flags : {words}\n")
 
     assert told is not None
     assert rdt == told.rdt
@@ -113,7 +121,7 @@ LEVELS = {
 def test_levels_of_real_processors(name: str, level: int) -> None:
     """The level that cpuinfo's flags reach is the micro-architecture's."""
     need(ARCHSPEC)
-    told = cpuinfo.parse_x86(text_of(ARCHSPEC, f"cpuinfo-archspec/{name}"))
+    told = x86_cpuinfo.parse_x86(text_of(ARCHSPEC, f"cpuinfo-archspec/{name}"))
 
     assert told is not None
     assert {f"X86_64_V{n}" for n in range(1, level + 1)} == {
@@ -137,7 +145,7 @@ def test_arm64(name: str) -> None:
     need(ARCHSPEC)
     text = text_of(ARCHSPEC, f"cpuinfo-archspec/{name}")
     vendor, family, number, there, missing = ARM64[name]
-    midr = cpuinfo.arm64_midr(text)
+    midr = on_arm64.arm64_midr(text)
     flags = hwcaps.names_of_words("arm64", cpuinfo.feature_words(text, "Features"))
 
     assert midr is not None
@@ -146,7 +154,7 @@ def test_arm64(name: str) -> None:
         "family": family,
         "id": number,
         "hypervisor": "none",
-    } == processor.midr_model(midr)
+    } == on_arm64.midr_model(midr)
     assert there in flags
     assert missing not in flags
 
@@ -154,7 +162,7 @@ def test_arm64(name: str) -> None:
 @pytest.mark.parametrize("text", ["", "CPU implementer : 0x41\n", "CPU part : x\n"])
 def test_no_midr(text: str) -> None:
     """A register is put together from all four lines or not at all."""
-    assert cpuinfo.arm64_midr(text) is None
+    assert on_arm64.arm64_midr(text) is None
 
 
 @pytest.mark.parametrize(
@@ -176,7 +184,7 @@ def test_no_midr(text: str) -> None:
 )
 def test_s390x(text: str, expected: dict[str, str]) -> None:
     """The last machine and the first identification count; "0" tells nothing."""
-    assert expected == cpuinfo.s390x_model(text)
+    assert expected == on_s390x.s390x_model(text)
 
 
 @pytest.mark.parametrize(
@@ -190,7 +198,7 @@ def test_s390x(text: str, expected: dict[str, str]) -> None:
 )
 def test_control_programs(sysinfo: str, expected: str) -> None:
     """The first control program in sysinfo is the hypervisor."""
-    assert expected == processor.control_program(sysinfo)
+    assert expected == on_s390x.control_program(sysinfo)
 
 
 @pytest.mark.parametrize(
@@ -205,23 +213,23 @@ def test_control_programs(sysinfo: str, expected: str) -> None:
 )
 def test_riscv_flags(isa: str, flags: str) -> None:
     """Single letters and long names are extensions of their own."""
-    assert flags.split() == sorted(cpuinfo.riscv_flags(f"isa\t: {isa}\n"))
+    assert flags.split() == sorted(on_riscv.riscv_flags(f"isa\t: {isa}\n"))
 
 
 def test_riscv_model() -> None:
     """Id registers that are zero or missing tell nothing."""
     text = "mvendorid\t: 0x489\nmarchid\t: 0x0\n"
 
-    assert cpuinfo.riscv_model(text) == {"vendor_id": "0x489"}
+    assert on_riscv.riscv_model(text) == {"vendor_id": "0x489"}
 
 
 def test_loongarch_model() -> None:
     """Family and model name stand in cpuinfo; the vendor is in the family."""
     text = "CPU Family : Loongson-64bit\nModel Name : Loongson-3A5000-HV\n"
 
-    assert cpuinfo.loongarch_model(text) == {
+    assert on_loongarch.loongarch_model(text) == {
         "vendor_id": "Loongson",
         "family": "Loongson-64bit",
         "id": "Loongson-3A5000-HV",
     }
-    assert cpuinfo.loongarch_model("") == {}
+    assert on_loongarch.loongarch_model("") == {}

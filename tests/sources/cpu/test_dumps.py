@@ -4,7 +4,7 @@ import pytest
 
 from nfd_sources.cpu import x86
 from nfd_sources.cpu.live import collect
-from nfd_sources.cpu.processor import from_registers
+from nfd_sources.cpu.on_x86 import from_registers
 from nfd_sources.cpu.registers import NOTHING, Registers, parse, to_text
 from nfd_sources.cpu.x86 import X86Model
 from tests.sources.cpu.shared import (

@@ -10,10 +10,10 @@ import pytest
 from nfd.hostroot import HostRoot
 from nfd_sources._reading import Gaps
 from nfd_sources.cpu import live, processor, x86
-from nfd_sources.cpu.cpuinfo import X86_WORDS, parse_x86
 from nfd_sources.cpu.live import collect
 from nfd_sources.cpu.registers import Registers
 from nfd_sources.cpu.x86_bits import BANKS
+from nfd_sources.cpu.x86_cpuinfo import X86_WORDS, parse_x86
 
 on_x86 = pytest.mark.skipif(
     os.uname().machine != "x86_64" or sys.maxsize >> 32 == 0,
