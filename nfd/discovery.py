@@ -8,7 +8,8 @@ which is pure, itself. Source: spec/worker.md sections 0.2 and 0.3.
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import attrs
 
@@ -91,13 +92,12 @@ class Plan:
         return source.settings_class()
 
 
-@attrs.frozen(slots=True)
-class Collected:
+class Collected(NamedTuple):
     """Labels by key; what was refused; label sources that raised, with the error."""
 
     labels: Mapping[str, Label]
     refused: tuple[Refusal, ...] = ()
-    failed: Mapping[str, str] = attrs.field(factory=dict)
+    failed: Mapping[str, str] = MappingProxyType({})
 
 
 @attrs.frozen(slots=True)
@@ -166,27 +166,27 @@ class Runner:
         while todo:
             batch = _Batch(host, todo, settings)
             batch.start()
-            done = 0
-            while done < len(todo):
-                result = batch.result(done, self.timeout)
-                if result is None:
-                    name = todo[done].name
-                    self._hanging[name] = batch
-                    error = f"timed out after {self.timeout:g} s"
-                    result = SourceResult(
-                        name, "failed", error=error, seconds=self.timeout
-                    )
-                    results[name] = result
-                    done += 1
-                    break
-                results[result.name] = result
-                done += 1
-            todo = todo[done:]
+            finished = batch.wait(self.timeout)
+            results.update((r.name, r) for r in finished)
+            todo = todo[len(finished) :]
+            if todo:  # the first of them hangs
+                hung = todo.pop(0).name
+                self._hanging[hung] = batch
+                results[hung] = SourceResult(
+                    hung,
+                    "failed",
+                    error=f"timed out after {self.timeout:g} s",
+                    seconds=self.timeout,
+                )
         return {s.name: results[s.name] for s in sources}
 
 
 class _Batch(threading.Thread):
-    """Runs a list of sources until one is given up."""
+    """Runs a list of sources until one is given up.
+
+    Nobody is woken between two sources: handing the interpreter lock back and forth
+    would double the time of a scan.
+    """
 
     def __init__(
         self,
@@ -199,25 +199,34 @@ class _Batch(threading.Thread):
         self._sources = sources
         self._settings = settings
         self._results: list[SourceResult] = []
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()  # of the two below
+        self._since = time.monotonic()  # the source that runs now
         self._given_up = False
 
     def run(self) -> None:
         for source in self._sources:
             result = run_source(self._host, source, self._settings.get(source.name))
-            with self._changed:
+            with self._lock:
                 if self._given_up:
                     return
                 self._results.append(result)
-                self._changed.notify()
+                self._since = time.monotonic()
 
-    def result(self, index: int, timeout: float) -> SourceResult | None:
-        """Wait for a result; None gives the batch up, and it ends once it can."""
-        with self._changed:
-            if self._changed.wait_for(lambda: len(self._results) > index, timeout):
-                return self._results[index]
-            self._given_up = True
-            return None
+    def wait(self, timeout: float) -> list[SourceResult]:
+        """Wait for all results; fewer when one source took over `timeout` seconds.
+
+        The thread then ends once that source returns.
+        """
+        rest = timeout
+        while True:
+            self.join(rest)
+            with self._lock:
+                rest = self._since + timeout - time.monotonic()
+                if not self.is_alive() or len(self._results) == len(self._sources):
+                    return self._results
+                if rest <= 0:
+                    self._given_up = True
+                    return self._results
 
 
 def run_source(

@@ -1,25 +1,38 @@
 """From a configuration to a discovery: what `nfd.scan` and the commands share."""
 
+import contextlib
 import os
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from nfd import registry as registry_module
-from nfd.config.decode import join
-from nfd.config.selection import select, words
-from nfd.config.worker import CUSTOM, WorkerConfig, decode_tree
-from nfd.discovery import DEFAULT_TIMEOUT, Discovery, Plan, Runner, discover
+from nfd.builtin_rules import NAME as CUSTOM
+from nfd.builtin_rules import BuiltInRules, has_rule_files
+from nfd.config.selection import as_words, select
+from nfd.discovery import (
+    DEFAULT_TIMEOUT,
+    Discovery,
+    LabelRules,
+    Plan,
+    Runner,
+    discover,
+)
 from nfd.errors import ConfigError
 from nfd.hostroot import HostRoot
 from nfd.registry import PluginError, Registry
+
+if TYPE_CHECKING:
+    from nfd.config.worker import WorkerConfig
+
+ALL: tuple[str, ...] = ("all",)  # the default selection
 
 
 def scan(
     root: str | os.PathLike[str] | HostRoot = "/",
     sources: str | Iterable[str] | None = None,
-    config: WorkerConfig | Mapping[str, Any] | None = None,
+    config: "WorkerConfig | Mapping[str, Any] | None" = None,
     *,
     registry: Registry | None = None,
     timeout: float = DEFAULT_TIMEOUT,
@@ -42,97 +55,103 @@ def scan(
     """
     if registry is None:
         registry = registry_module.installed()
-    if config is None:
-        config = WorkerConfig()
-    elif not isinstance(config, WorkerConfig):
+    if isinstance(config, Mapping):
+        from nfd.config.worker import decode_tree  # noqa: PLC0415 - not always needed
+
         config = decode_tree(config, registry)
-    config = choose(config, sources, None)
-    if isinstance(root, HostRoot):
-        return _scan(root, registry, config, timeout)
-    with HostRoot.open(os.fspath(root)) as host:
-        return _scan(host, registry, config, timeout)
-
-
-def _scan(
-    host: HostRoot, registry: Registry, config: WorkerConfig, timeout: float
-) -> Discovery:
-    plan, warnings = make_plan(registry, config, host)
-    return attrs.evolve(
-        discover(host, plan, Runner(timeout)), warnings=(*config.warnings, *warnings)
-    )
-
-
-def choose(
-    config: WorkerConfig,
-    sources: str | Iterable[str] | None,
-    label_sources: str | Iterable[str] | None,
-) -> WorkerConfig:
-    """Replace the selections of a configuration by those that are not None.
-
-    Sources chosen by name make labels too, unless the label sources are chosen.
-    """
-    core = config.core
-    if sources is not None:
-        core = attrs.evolve(core, feature_sources=_words(sources))
-        if core.label_sources == ("all",):
-            named = (word for word in core.feature_sources if word[0] != "-")
-            core = attrs.evolve(core, label_sources=("all", *named))
-    if label_sources is not None:
-        core = attrs.evolve(core, label_sources=_words(label_sources))
-    return attrs.evolve(config, core=core)
-
-
-def _words(chosen: str | Iterable[str]) -> tuple[str, ...]:
-    return words(chosen if isinstance(chosen, str) else ",".join(chosen))
+    with contextlib.ExitStack() as stack:
+        host = (
+            root
+            if isinstance(root, HostRoot)
+            else stack.enter_context(HostRoot.open(os.fspath(root)))
+        )
+        plan, warnings = make_plan(registry, host, config, sources=sources)
+        found = discover(host, plan, Runner(timeout))
+    return attrs.evolve(found, warnings=warnings)
 
 
 def make_plan(
-    registry: Registry, config: WorkerConfig, host: HostRoot
+    registry: Registry,
+    host: HostRoot,
+    config: "WorkerConfig | None" = None,
+    *,
+    sources: str | Iterable[str] | None = None,
+    label_sources: str | Iterable[str] | None = None,
 ) -> tuple[Plan, tuple[str, ...]]:
     """Select and load sources and the host's worker rules.
 
-    Returns the plan and warnings: unknown names, plug-ins and rule files left out.
+    Args:
+        registry: The sources to choose from.
+        host: Where custom.d lies.
+        config: The configuration; the defaults without one.
+        sources: Selection that replaces `core.featureSources`. Sources that it names
+            make labels too, unless the label sources are chosen.
+        label_sources: Selection that replaces `core.labelSources`.
+
+    Returns:
+        The plan, and warnings about unknown names and keys, plug-ins and rule files.
 
     Raises:
         ConfigError: A rule of `sources.custom` is wrong.
 
     """
-    core = config.core
-    chosen = select(
-        core.feature_sources,
+    wanted, wanted_labels = ALL, ALL
+    if config is not None:
+        wanted = config.core.feature_sources
+        wanted_labels = config.core.label_sources
+    if sources is not None:
+        wanted = as_words(sources)
+        if wanted_labels == ALL:
+            wanted_labels = (*ALL, *(word for word in wanted if word[0] != "-"))
+    if label_sources is not None:
+        wanted_labels = as_words(label_sources)
+    names, odd = select(
+        wanted,
         registry.names,
         off=registry.off_by_default,
-        where=join("core", "featureSources"),
+        where="core.featureSources",
     )
-    labels = select(
-        core.label_sources,
+    label_names, odd_labels = select(
+        wanted_labels,
         (*registry.names, CUSTOM),
-        off=lambda name: name in chosen.names and registry.off_by_default(name),
-        where=join("core", "labelSources"),
+        off=lambda name: name in names and registry.off_by_default(name),
+        where="core.labelSources",
     )
     loaded = []
     broken = {}
-    for name in chosen.names:
+    for name in names:
         try:
             loaded.append(registry.load(name))
         except PluginError as error:
             broken[name] = str(error)
-    rules = None
+    rules: LabelRules | None = None
     problems: tuple[str, ...] = ()
-    if CUSTOM in labels.names:
-        from nfd.custom import load_custom  # noqa: PLC0415 - the rule engine is big
-
-        rules, problems = load_custom(host, config.custom)
+    if CUSTOM in label_names:
+        rules, problems = _rules(host, () if config is None else config.custom)
     plan = Plan(
         tuple(loaded),
-        frozenset(labels.names),
-        config.sources,
-        core.label_whitelist,
+        frozenset(label_names),
+        {} if config is None else config.sources,
+        "" if config is None else config.core.label_whitelist,
         rules,
         broken,
     )
-    warnings = (*registry.problems.values(), *chosen.warnings, *labels.warnings)
-    return plan, (*warnings, *problems)
+    warnings = () if config is None else config.warnings
+    return plan, (
+        *warnings,
+        *registry.problems.values(),
+        *odd,
+        *odd_labels,
+        *problems,
+    )
+
+
+def _rules(host: HostRoot, custom: Sequence[Any]) -> tuple[LabelRules, tuple[str, ...]]:
+    if not custom and not has_rule_files(host):
+        return BuiltInRules(), ()
+    from nfd.custom import load_custom  # noqa: PLC0415 - the rule engine is big
+
+    return load_custom(host, custom)
 
 
 def read_config(path: str, *, required: bool = True) -> str | None:

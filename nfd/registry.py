@@ -10,9 +10,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
-from typing import Any
-
-import attrs
+from typing import Any, NamedTuple
 
 from nfd.errors import NfdError
 from nfd.source import Source
@@ -22,6 +20,7 @@ OWN_DISTRIBUTION = "node-feature-discovery"
 NOTHING_INSTALLED = "no sources are installed; run pip install -e ."
 
 _METADATA = (".dist-info", ".egg-info")
+_SEPARATORS = re.compile(r"[-_.]+")
 _ENTRY = re.compile(
     r"(?P<module>[\w.]+)\s*:\s*(?P<object>[\w.]+)\s*(?:\[[^\]]*\])?", re.ASCII
 )
@@ -31,8 +30,7 @@ class PluginError(NfdError):
     """A source cannot be used; the text names its distribution."""
 
 
-@attrs.frozen(slots=True)
-class Plugin:
+class Plugin(NamedTuple):
     """One registered source, not yet imported."""
 
     name: str
@@ -160,7 +158,7 @@ def find_plugins(path: Iterable[str]) -> Iterator[Plugin]:
             if not entry.endswith(_METADATA):
                 continue
             name, _, version = entry.rpartition(".")[0].partition("-")
-            distribution = re.sub(r"[-_.]+", "-", name).lower()
+            distribution = _SEPARATORS.sub("-", name).lower()
             if distribution in seen:
                 continue
             seen.add(distribution)

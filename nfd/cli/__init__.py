@@ -20,8 +20,22 @@ COMMANDS: dict[str, tuple[str, str]] = {  # name: module, one line of help
     "capture": ("nfd.cli.capture", "write what the sources read into an archive"),
     "diff": ("nfd.cli.diff", "compare two hosts, captures or saved scans"),
     "export": ("nfd.cli.export", "print features or labels as upstream's client does"),
+    "rules": ("nfd.cli.rules", "validate, try and explain rules"),
     "version": ("nfd.cli.version", "print the version"),
 }
+
+
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Keeps examples as they are, and does not import shutil to learn the width."""
+
+    def __init__(self, prog: str) -> None:
+        """Take the width of the terminal, or COLUMNS, or 80."""
+        try:
+            columns = int(os.environ.get("COLUMNS", "0"))
+            columns = columns or os.get_terminal_size(1).columns
+        except (OSError, ValueError):
+            columns = 80
+        super().__init__(prog, width=max(columns - 2, 40))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -52,8 +66,11 @@ def _dispatch(words: list[str]) -> int:
         prog="nfd",
         description="Discovers the features of a host and labels nodes with them.",
         epilog="nfd COMMAND --help shows the options of a command, and examples.",
+        formatter_class=HelpFormatter,
     )
-    commands = parser.add_subparsers(metavar="COMMAND", title="commands")
+    commands = parser.add_subparsers(  # prog: else argparse imports shutil for it
+        metavar="COMMAND", title="commands", prog="nfd"
+    )
     if command in COMMANDS:
         module = import_module(COMMANDS[command][0])
         if hasattr(module, "main"):

@@ -2,15 +2,18 @@
 
 import argparse
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from nfd.cli import warn
-from nfd.config.worker import DEFAULT_PATH, WorkerConfig, load
+from nfd.cli import HelpFormatter, warn
+from nfd.config import DEFAULT_PATH
 from nfd.discovery import DEFAULT_TIMEOUT, Discovery, Plan, Runner, discover
 from nfd.errors import UsageError
 from nfd.hostroot import HostRoot, Recorder
-from nfd.library import choose, make_plan, read_config
+from nfd.library import make_plan, read_config
 from nfd.registry import Registry, installed
+
+if TYPE_CHECKING:
+    from nfd.config.worker import WorkerConfig
 
 
 def add_parser(
@@ -22,7 +25,7 @@ def add_parser(
         help=summary,
         description=summary[:1].upper() + summary[1:] + ".",
         epilog="examples:\n" + examples,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
     )
     return parser
 
@@ -95,8 +98,8 @@ def _seconds(text: str) -> float:
 
 def load_config(
     args: argparse.Namespace, host: HostRoot, registry: Registry
-) -> WorkerConfig:
-    """Load the configuration that the options name, and warn about its mistakes.
+) -> "WorkerConfig | None":
+    """Load the configuration that the options name; None when there is none.
 
     Raises:
         ConfigError: It is wrong.
@@ -107,10 +110,11 @@ def load_config(
         text = read_config(args.config)
     elif args.config is None and host.live:
         text = read_config(DEFAULT_PATH, required=False)
-    config = load(registry, file=text, options=args.options)
-    for warning in config.warnings:
-        warn(f"warning: {warning}")
-    return choose(config, args.sources, args.label_sources)
+    if text is None and not args.options:
+        return None
+    from nfd.config.worker import load  # noqa: PLC0415 - only when there is one
+
+    return load(registry, file=text, options=args.options)
 
 
 def plan_discovery(
@@ -123,7 +127,13 @@ def plan_discovery(
         UsageError: `--sources` names no source.
 
     """
-    plan, warnings = make_plan(registry, load_config(args, host, registry), host)
+    plan, warnings = make_plan(
+        registry,
+        host,
+        load_config(args, host, registry),
+        sources=args.sources,
+        label_sources=args.label_sources,
+    )
     for warning in warnings:
         warn(f"warning: {warning}")
     if args.sources is not None and not plan.sources and not plan.broken:

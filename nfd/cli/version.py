@@ -4,11 +4,14 @@ import argparse
 from typing import Any
 
 from nfd._version import __version__
+from nfd.cli import HelpFormatter
 
 
 def add_parser(commands: Any) -> None:
     """Add the parser of `nfd version`."""
-    commands.add_parser("version", help="print the version")
+    commands.add_parser(
+        "version", help="print the version", formatter_class=HelpFormatter
+    )
 
 
 def run(args: argparse.Namespace) -> int:

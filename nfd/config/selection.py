@@ -2,22 +2,17 @@
 
 from collections.abc import Callable, Iterable
 
-import attrs
-
 from nfd.config.nearest import suggest
-
-
-@attrs.frozen(slots=True)
-class Selection:
-    """The selected names, sorted, and a warning for each word that names nothing."""
-
-    names: tuple[str, ...]
-    warnings: tuple[str, ...] = ()
 
 
 def words(text: str) -> tuple[str, ...]:
     """Split a comma list as flags take it: entries trimmed, blanks dropped."""
     return tuple(word for part in text.split(",") if (word := part.strip()))
+
+
+def as_words(chosen: str | Iterable[str]) -> tuple[str, ...]:
+    """Return a selection, given as list or as comma text, as words."""
+    return words(chosen if isinstance(chosen, str) else ",".join(chosen))
 
 
 def select(
@@ -26,11 +21,14 @@ def select(
     *,
     off: Callable[[str], bool],
     where: str = "sources",
-) -> Selection:
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Work through the words in order: `all` adds what is not `off` by default.
 
-    `-name` removes, `name` adds; unknown names are skipped with a warning. An empty
-    list selects nothing.
+    `-name` removes, `name` adds. An empty list selects nothing.
+
+    Returns:
+        The selected names, sorted, and a warning for each word that names nothing.
+
     """
     names = list(known)
     chosen: set[str] = set()
@@ -47,4 +45,4 @@ def select(
             chosen.discard(bare)
         else:
             chosen.add(word)
-    return Selection(tuple(sorted(chosen)), tuple(warnings))
+    return tuple(sorted(chosen)), tuple(warnings)

@@ -9,16 +9,15 @@ from typing import Any, Protocol
 
 import attrs
 
+from nfd.builtin_rules import NAME as CUSTOM
 from nfd.config.decode import decode, find_key, join, merge_trees, wrong
 from nfd.config.duration import Duration
 from nfd.config.nearest import suggest
 from nfd.errors import ConfigError
 from nfd.source import setting
 
-DEFAULT_PATH = "/etc/kubernetes/node-feature-discovery/nfd-worker.conf"
 OWNERS = ("node", "pod", "ds")  # the order in which they are normalised
 PUBLISHERS = ("nodefeature", "node", "file", "none")
-CUSTOM = "custom"  # configured among the sources, and no feature source
 _LEGACY = frozenset({"local.hooksenabled"})  # upstream accepts and ignores it
 _SECOND = Duration.of_seconds(1)
 

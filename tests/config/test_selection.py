@@ -22,16 +22,18 @@ KNOWN = ("cpu", "fake", "kernel", "pci")
     ],
 )
 def test_words_in_order(wanted: list[str], expected: list[str]) -> None:
-    chosen = select(wanted, KNOWN, off=lambda name: name == "fake")
+    chosen, _ = select(wanted, KNOWN, off=lambda name: name == "fake")
 
-    assert expected == list(chosen.names)
+    assert expected == list(chosen)
 
 
 def test_unknown_names_are_skipped_with_the_nearest() -> None:
-    chosen = select(["pcii", "-nope", "cpu"], KNOWN, off=lambda _: False, where="x")
+    chosen, warnings = select(
+        ["pcii", "-nope", "cpu"], KNOWN, off=lambda _: False, where="x"
+    )
 
-    assert chosen.names == ("cpu",)
-    assert chosen.warnings == (
+    assert chosen == ("cpu",)
+    assert warnings == (
         "x: there is no source 'pcii', did you mean 'pci'?; skipped",
         "x: there is no source 'nope' (known: cpu, fake, kernel, pci); skipped",
     )
