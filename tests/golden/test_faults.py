@@ -76,10 +76,11 @@ def test_failing_read_never_changes_an_unrelated_label(
             assert values(before).items() >= values(after).items(), where
             if result.status == "failed":
                 continue
-            assert no_element_is_false(
-                before.results[source.name].features, result.features
-            ), where
-            assert result.features.unknown, where
+            found = before.results[source.name].features
+
+            assert no_element_is_false(found, result.features), where
+            # The rest may be enough to be sure: one CPU with siblings is.
+            assert result.features.unknown or result.features == found, where
             lost = before.labels.keys() - after.labels.keys()
             features = {before.labels[key].provenance.feature for key in lost}
 
