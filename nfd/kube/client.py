@@ -285,6 +285,8 @@ class Client:
         if self.authorization is not None:
             headers = {**headers, "Authorization": self.authorization()}
         try:
+            if self.stop.is_set():
+                raise TransportError("stopped")  # noqa: TRY301 - as the transport would
             response = self.transport.request(
                 method,
                 path or target.path,

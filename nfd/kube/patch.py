@@ -11,7 +11,7 @@ def pointer(*parts: str) -> str:
     return "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in parts)
 
 
-def test(path: Sequence[str], value: Any) -> Operation:
+def expect(path: Sequence[str], value: Any) -> Operation:
     """The patch as a whole fails (422) unless `path` holds `value`."""
     return {"op": "test", "path": pointer(*path), "value": value}
 
@@ -33,7 +33,7 @@ def remove(path: Sequence[str]) -> Operation:
 
 def same_object(uid: str) -> Operation:
     """The guard against an object that was deleted and made again meanwhile."""
-    return test(("metadata", "uid"), uid)
+    return expect(("metadata", "uid"), uid)
 
 
 def change_map(
@@ -55,11 +55,11 @@ def change_map(
         new, at = changes[key], (*path, key)
         if key not in have:
             if new is not None:
-                operations += [test(at, None), add(at, new)]
+                operations += [expect(at, None), add(at, new)]
         elif new is None:
-            operations += [test(at, have[key]), remove(at)]
+            operations += [expect(at, have[key]), remove(at)]
         elif new != have[key]:
-            operations += [test(at, have[key]), replace(at, new)]
+            operations += [expect(at, have[key]), replace(at, new)]
     if operations and current is None:
-        operations[:0] = [test(path, None), add(path, {})]
+        operations[:0] = [expect(path, None), add(path, {})]
     return operations

@@ -3,7 +3,6 @@
 import os
 import socket
 import ssl
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
@@ -191,8 +190,8 @@ def _new_context(c: Connection) -> ssl.SSLContext:
 
 
 def _load_chain(context: ssl.SSLContext, certificate: str, key: str) -> None:
-    # OpenSSL reads chains from files only; this one has no name and is 0600.
-    with tempfile.TemporaryFile() as file:
+    # OpenSSL reads chains from files only; this one is in memory and has no name.
+    with open(os.memfd_create("chain"), "wb") as file:
         file.write(f"{certificate}\n{key}\n".encode())
         file.flush()
         context.load_cert_chain(f"/proc/self/fd/{file.fileno()}")

@@ -240,7 +240,8 @@ def initial_events(
     def events() -> Iterator[bytes]:
         for obj in objects:
             yield event("ADDED", shown(obj, partial=partial))
-        if streaming and query.get("allowWatchBookmarks") == "true":
+        marked = query.get("allowWatchBookmarks") == "true"
+        if streaming and marked and store.ends_initial_events:
             yield bookmark(route.resource, version, partial=partial, initial_end=True)
 
     return events(), version

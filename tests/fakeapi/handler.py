@@ -43,6 +43,14 @@ class Handler(BaseHTTPRequestHandler):
         except CutError:
             self.close_connection = True
 
+    def finish(self) -> None:
+        try:
+            super().finish()
+        except OSError:
+            self.close_connection = True  # the client left before it had everything
+        finally:
+            self.rfile.close()
+
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """The request log is `FakeApi.requests`."""
 

@@ -218,6 +218,10 @@ class FakeApi:
         """End every watch, as a server does after its time-out."""
         self.watches.end()
 
+    def cut_connections(self) -> None:
+        """Hang up on everyone, as a server that restarts does."""
+        self._server.cut_all()
+
     # What was asked.
 
     def asked(self, **equal: str) -> list[Asked]:
@@ -243,6 +247,11 @@ class FakeApi:
                     seen = [f"{a.verb} {a.resource} {a.status}" for a in self.requests]
                     raise AssertionError(f"not within {seconds} s; asked: {seen}")
                 self._noted.wait(0.02)
+
+    @property
+    def connections(self) -> int:
+        """How many connections have been accepted so far."""
+        return self._server.accepted
 
     def wait_for_requests(self, count: int, **equal: str) -> list[Asked]:
         """Wait for so many matching requests that were answered; return them."""
@@ -327,6 +336,7 @@ class _Server(ThreadingHTTPServer):
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         super().__init__((host, 0), type("ApiHandler", (Handler,), {"api": api}))
         self.failures: list[BaseException] = []
+        self.accepted = 0
         self._api = api
         self._context = _context() if tls else None
         self._open: set[socket.socket] = set()
@@ -339,6 +349,7 @@ class _Server(ThreadingHTTPServer):
                 connection, server_side=True, do_handshake_on_connect=False
             )
         with self._lock:
+            self.accepted += 1
             self._open.add(connection)
         return connection, address
 

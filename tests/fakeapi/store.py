@@ -70,6 +70,7 @@ class Store:
         self.changed = threading.Condition()
         self.version = 1
         self.compacted = 0
+        self.ends_initial_events = True
         self.history: list[Change] = []
         self.status_subresources: set[str] = {
             "nodes",

@@ -177,8 +177,8 @@ def check_json_patch_that_fails_changes_nothing(world: World) -> None:
     node = world.node(labels={"a": "1"})
     extra = patch.add((*LABELS, "z"), "1")
     for bad in (
-        patch.test((*LABELS, "a"), "2"),
-        patch.test((*LABELS, "missing"), "2"),
+        patch.expect((*LABELS, "a"), "2"),
+        patch.expect((*LABELS, "missing"), "2"),
         patch.same_object("another"),
         patch.remove((*LABELS, "missing")),
         patch.add(("metadata", "nothing", "there"), "1"),
@@ -190,7 +190,7 @@ def check_json_patch_that_fails_changes_nothing(world: World) -> None:
 
 def check_json_patch_may_test_for_absence(world: World) -> None:
     node = world.node()
-    absent = patch.test((*LABELS, "a"), None)
+    absent = patch.expect((*LABELS, "a"), None)
     add = patch.add((*LABELS, "a"), "1")
     world.client.json_patch(NODES, name_of(node), [absent, add])
     with pytest.raises(errors.Invalid):
