@@ -18,10 +18,13 @@ from nfd.gotemplate.functions import Function
 from nfd.gotemplate.values import (
     Domains,
     Features,
+    NilElements,
+    NilFeatures,
     Uint8,
     byte_length,
     charge_text,
     go_type,
+    is_nil,
     to_bytes,
 )
 
@@ -78,8 +81,8 @@ def _element(value: dict[str, Any], key: Any) -> Any:
     if type(value) is dict:
         return ""
     if isinstance(value, Domains):
-        return Features()
-    return [] if isinstance(value, Features) else None
+        return NilFeatures()
+    return NilElements() if isinstance(value, Features) else None
 
 
 def _position(key: Any, count: int) -> int:
@@ -109,23 +112,19 @@ def equal(left: Any, *others: Any) -> bool:
 
 def _equal(left: Any, right: Any) -> bool:
     kind, other = _basic_kind(left), _basic_kind(right)
-    if left is None or right is None:
-        return _is_nil(left) and _is_nil(right) and (not kind and not other)
-    if kind != other:
+    if kind != other and left is not None and right is not None:
         raise _incompatible(left, right)
-    if kind:
+    if kind == other and kind:
         return bool(left == right)
+    if is_nil(left) or is_nil(right):
+        return is_nil(left) and is_nil(right)
     if type(left) is not type(right) and not (
         isinstance(left, dict | list) and isinstance(right, type(left))
     ):
         raise _incompatible(left, right)
     if isinstance(left, dict | list):
         raise EvaluationError(f"{go_type(right)} cannot be compared")
-    return left is right
-
-
-def _is_nil(value: Any) -> bool:
-    return value is None
+    return bool(left == right)
 
 
 def _incompatible(left: Any, right: Any) -> EvaluationError:

@@ -5,12 +5,13 @@ Semantics are those of Go 1.26's text/template with `missingkey=error`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Final, NamedTuple, NoReturn
 
 from nfd.gotemplate import nodes
 from nfd.gotemplate.errors import EvaluationError, TemplateError
 from nfd.gotemplate.formatting import print_value, sprint
-from nfd.gotemplate.functions import TYPES, Function, GoType
+from nfd.gotemplate.functions import RANDOM_LENGTHS, REFUSED, TYPES, Function, GoType
 from nfd.gotemplate.lexer import Source
 from nfd.gotemplate.values import MAX_STEPS, Meter, go_type
 
@@ -242,8 +243,16 @@ class _Compiler:
     def _pipeline(self, node: nodes.Pipeline) -> Operand:
         self.weight += len(node.commands)
         operand: Operand | None = None
-        for command in node.commands:
-            operand = self._command(command, operand)
+        is_measured = False
+        for command, following in zip_longest(node.commands, node.commands[1:]):
+            if is_measured:
+                is_measured = False
+                continue
+            length = None
+            if following is not None and _is_len(following):
+                length = self._random_length(command, operand)
+            is_measured = length is not None
+            operand = length or self._command(command, operand)
         assert operand is not None
         if not node.slots:
             return operand
@@ -342,10 +351,32 @@ class _Compiler:
     def _call(
         self, node: nodes.Name, arguments: Sequence[nodes.Node], final: Operand | None
     ) -> Operand:
+        reason = REFUSED.get(node.name)
+        if reason is not None:
+            raise self._source.error(
+                f"the function {node.name} {reason}", node.position
+            )
         function = self._functions[node.name]
         if node.name in ("and", "or"):
             return self._and_or(node, arguments, final)
+        if node.name == "len" and len(arguments) == 1 and final is None:
+            (argument,) = arguments
+            if isinstance(argument, nodes.Pipeline) and len(argument.commands) == 1:
+                length = self._random_length(argument.commands[0], None)
+                if length is not None:
+                    return length
         return self._bind(function, node.name, node.position, arguments, final)
+
+    def _random_length(
+        self, node: nodes.Command, final: Operand | None
+    ) -> Operand | None:
+        """Compile the length of a random text; None for any other command."""
+        head, *arguments = node.operands
+        name = head.name if isinstance(head, nodes.Name) else ""
+        function = RANDOM_LENGTHS.get(name)
+        if function is None:
+            return None
+        return self._bind(function, name, head.position, arguments, final)
 
     def _and_or(
         self, node: nodes.Name, arguments: Sequence[nodes.Node], final: Operand | None
@@ -486,6 +517,11 @@ class _Compiler:
             raise source.error(message, position)
 
         return Operand(run)
+
+
+def _is_len(node: nodes.Command) -> bool:
+    head, *arguments = node.operands
+    return isinstance(head, nodes.Name) and head.name == "len" and not arguments
 
 
 def _emit_text(text: str) -> Run:

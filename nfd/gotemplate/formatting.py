@@ -18,6 +18,7 @@ from nfd.gotemplate.values import (
     go_kind,
     go_type,
     is_interface_element,
+    is_nil,
     to_bytes,
 )
 
@@ -44,6 +45,8 @@ def format_value(value: Any) -> str:
         return str(value)
     if kind is bool:
         return "true" if value else "false"
+    if value is None:
+        return "<nil>"
     charge_walk(value)
     text = Printer().value(value, "v")
     charge_text(len(text))
@@ -133,6 +136,8 @@ class Printer:
         return "interface {}(nil)" if self.sharp_v and in_interface else "<nil>"
 
     def _map(self, value: dict[str, Any], verb: str) -> str:
+        if self.sharp_v and is_nil(value):
+            return f"{go_type(value)}(nil)"
         loose = is_interface_element(value)
         pairs = [
             self.value(key, verb) + ":" + self._element(item, verb, in_interface=loose)
@@ -143,6 +148,8 @@ class Printer:
         return f"map[{' '.join(pairs)}]"
 
     def _list(self, value: list[Any], verb: str) -> str:
+        if self.sharp_v and is_nil(value):
+            return f"{go_type(value)}(nil)"
         loose = is_interface_element(value)
         items = [self._element(item, verb, in_interface=loose) for item in value]
         if self.sharp_v:
@@ -399,7 +406,7 @@ class _Formatter:
         found = _NUMBER.match(self._template, self._at)
         if found is None:
             return None
-        if int(found.group()) > MAX_WIDTH:
+        if int(found.group()[:-1] or 0) > MAX_WIDTH:
             self._at = len(self._template)
             return None
         self._at = found.end()

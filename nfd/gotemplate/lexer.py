@@ -30,7 +30,18 @@ OTHER: Final = "character of no use here"
 END: Final = "end of the template"
 
 KEYWORDS = frozenset(
-    ["block", "break", "continue", "define", "else", "end", "if", "range", "template", "with"]
+    [
+        "block",
+        "break",
+        "continue",
+        "define",
+        "else",
+        "end",
+        "if",
+        "range",
+        "template",
+        "with",
+    ]
 )
 
 

@@ -12,7 +12,11 @@ _ESCAPE = re.compile(
     re.DOTALL,
 )
 _SIMPLE = dict(zip("abfnrtv\\'\"", "\a\b\f\n\r\t\v\\'\"", strict=True))
-_MISPLACED_UNDERSCORE = re.compile(r"_(?![0-9a-fA-F])|(?<![0-9a-fA-FxXoObB])_")
+_UNDERSCORES = re.compile(
+    r"[+-]?(?:0[xX](?:_?[0-9a-fA-F])*(?:\.(?:[0-9a-fA-F]_?)*)?(?:[pP][+-]?[0-9]+)?"
+    r"|0[bBoO](?:_?[0-9])+|[0-9](?:_?[0-9])*(?:\.(?:[0-9](?:_?[0-9])*)?)?"
+    r"(?:[eE][+-]?[0-9](?:_?[0-9])*)?)"
+)
 _DECIMAL_FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _HEX_FLOAT = re.compile(
     r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+"
@@ -40,12 +44,12 @@ def parse_int(text: str) -> int | None:
     Returns None for anything else; the range is not checked.
     """
     if "_" in text:
-        if _MISPLACED_UNDERSCORE.search(text):
+        if not _UNDERSCORES.fullmatch(text):
             return None
         text = text.replace("_", "")
     for pattern, base in _BASES:
         if pattern.fullmatch(text):
-            return int(text[:-1] + text[-1], base) if base == 10 else _based(text, base)
+            return int(text) if base == 10 else _based(text, base)
     return None
 
 
@@ -58,8 +62,7 @@ def _based(text: str, base: int) -> int:
 def parse_float(text: str) -> float | None:
     """Read a float as `strconv.ParseFloat(s, 64)`; None if malformed or too large."""
     if "_" in text:
-        # Underscores are for literals with a base prefix only.
-        if not re.match(r"[+-]?0[xX]", text) or _MISPLACED_UNDERSCORE.search(text):
+        if not _UNDERSCORES.fullmatch(text):
             return None
         text = text.replace("_", "")
     if _DECIMAL_FLOAT.fullmatch(text):

@@ -93,9 +93,6 @@ def parse(text: str) -> Template:
 
 
 def _refuse(name: str) -> str | None:
-    if name in functions():
+    if name in functions() or name in REFUSED:
         return None
-    reason = REFUSED.get(name)
-    if reason is not None:
-        return f"the function {name} {reason}"
     return f"there is no function {name!r}"

@@ -88,6 +88,30 @@ class ListOfLists(list[AnyList]):
     __slots__ = ()
 
 
+class NilElements(list[dict[str, str]]):
+    """A nil `[]map[string]string`: what `index` gives for an unknown feature."""
+
+    __slots__ = ()
+
+
+class NilFeatures(Features):
+    """A nil `map[string][]map[string]string`."""
+
+    __slots__ = ()
+
+
+class NilAnyList(AnyList):
+    """A nil `[]interface {}`, such as the rest of an empty list."""
+
+    __slots__ = ()
+
+
+class NilStringList(StringList):
+    """A nil `[]string`."""
+
+    __slots__ = ()
+
+
 class Struct(Protocol):
     """A Go value with methods: a time or a version."""
 
@@ -117,7 +141,12 @@ GO_TYPES: dict[type, str] = {
     StringList: "[]string",
     IntList: "[]int",
     ListOfLists: "[][]interface {}",
+    NilElements: "[]map[string]string",
+    NilFeatures: "map[string][]map[string]string",
+    NilAnyList: "[]interface {}",
+    NilStringList: "[]string",
 }
+_NIL = (NilElements, NilFeatures, NilAnyList, NilStringList)
 
 
 def go_type(value: object) -> str:
@@ -138,6 +167,11 @@ def go_kind(value: object) -> str:
         return "slice"
     name = GO_TYPES.get(type(value))
     return name if name is not None else value.GO_KIND  # type: ignore[attr-defined]  # a Struct
+
+
+def is_nil(value: object) -> bool:
+    """Tell whether a value is nil, typed or not."""
+    return value is None or isinstance(value, _NIL)
 
 
 def is_interface_element(container: object) -> bool:
@@ -252,8 +286,7 @@ def deep_equal(left: object, right: object) -> bool:
 def _deep_equal(left: object, right: object) -> bool:
     if type(left) is not type(right):
         return False
-    if type(left) in (AnyMap, Domains, Features):
-        assert isinstance(left, dict)
+    if isinstance(left, dict) and type(left) is not dict:
         assert isinstance(right, dict)
         return left.keys() == right.keys() and all(
             _deep_equal(value, right[key]) for key, value in left.items()

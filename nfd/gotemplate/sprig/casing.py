@@ -136,7 +136,7 @@ def camelcase(text: str) -> str:
         body = body[1:]
     lead = text[: len(text) - len(body)]
     if not body:
-        return text
+        return text + text[-1:]  # the library writes the last connector twice
     shouting = is_upper(body[0])
     pieces = [lead]
     current = upper_letter(body[0])

@@ -40,10 +40,11 @@ def put(mapping: AnyMap | None, key: str, value: Any) -> AnyMap:
     return mapping
 
 
-def unset(mapping: AnyMap | None, key: str) -> AnyMap | None:
+def unset(mapping: AnyMap | None, key: str) -> AnyMap:
     """Remove a key of the map itself and return the map."""
-    if mapping is not None:
-        mapping.pop(key, None)
+    if mapping is None:
+        return AnyMap()
+    mapping.pop(key, None)
     return mapping
 
 
@@ -84,27 +85,25 @@ def omit(mapping: AnyMap | None, *names: str) -> AnyMap:
     )
 
 
-def merge(target: AnyMap | None, *sources: AnyMap | None) -> AnyMap | None:
+def merge(target: AnyMap | None, *sources: AnyMap | None) -> AnyMap:
     """Fill the keys of a map that are missing or empty from others, deeply."""
     return _merge_all(target, sources, overwrites=False)
 
 
-def merge_overwrite(target: AnyMap | None, *sources: AnyMap | None) -> AnyMap | None:
-    """Set the keys of a map from others, deeply; empty values change nothing."""
+def merge_overwrite(target: AnyMap | None, *sources: AnyMap | None) -> AnyMap:
+    """Set the keys of a map from others, deeply."""
     return _merge_all(target, sources, overwrites=True)
 
 
 def _merge_all(
     target: AnyMap | None, sources: tuple[AnyMap | None, ...], *, overwrites: bool
-) -> AnyMap | None:
+) -> AnyMap:
+    result = AnyMap() if target is None else target
     for source in sources:
-        charge_walk(target)
+        charge_walk(result)
         charge_walk(source)
-        if source and target is None:
-            target = AnyMap()
-        if source and target is not None:
-            _merge(target, source, overwrites)
-    return target
+        _merge(result, source or _NOTHING, overwrites)
+    return result
 
 
 def _merge(target: AnyMap, source: AnyMap, overwrites: bool) -> None:  # noqa: FBT001 - inner
@@ -113,7 +112,7 @@ def _merge(target: AnyMap, source: AnyMap, overwrites: bool) -> None:  # noqa: F
         if isinstance(known, AnyMap) and isinstance(value, AnyMap):
             if known is not value:
                 _merge(known, value, overwrites)
-        elif key not in target or empty(known) or (overwrites and not empty(value)):
+        elif key not in target or overwrites or (empty(known) and value is not None):
             target[key] = value
 
 

@@ -2,16 +2,25 @@
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from nfd.gotemplate.errors import EvaluationError
 from nfd.gotemplate.functions import Function
 from nfd.gotemplate.quoting import plain_decimal, shortest_digits
-from nfd.gotemplate.values import AnyList, AnyMap, charge_text, charge_walk, go_type
+from nfd.gotemplate.values import (
+    AnyList,
+    AnyMap,
+    charge_text,
+    charge_walk,
+    go_type,
+    is_nil,
+)
 from nfd.regex import replace_surrogates
 
 _LINES = str.maketrans({"\u2028": "\\u2028", "\u2029": "\\u2029"})
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _HTML = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 
@@ -30,7 +39,7 @@ def _encode(
     line: str,
 ) -> Iterator[str]:
     match value:
-        case None:
+        case _ if is_nil(value):
             yield "null"
         case str():
             yield _string(value, escapes_html)
@@ -62,9 +71,9 @@ def _encode(
 
 
 def _string(text: str, escapes_html: bool) -> str:  # noqa: FBT001 - inner
-    if not text.isascii():
-        text = replace_surrogates(text)
     text = json.dumps(text, ensure_ascii=False).translate(_LINES)
+    if not text.isascii():
+        text = _SURROGATE.sub(r"\\ufffd", text)
     return text.translate(_HTML) if escapes_html else text
 
 

@@ -8,6 +8,7 @@ from nfd.gotemplate.sprig.numbers import to_int
 from nfd.gotemplate.values import (
     AnyList,
     ListOfLists,
+    NilAnyList,
     charge,
     charge_items,
     deep_equal,
@@ -50,12 +51,12 @@ def last(items: Any) -> Any:
 
 def rest(items: Any) -> AnyList:
     """Return all but the first element."""
-    return AnyList(_list(items)[1:])
+    return AnyList(_list(items)[1:]) if _list(items) else NilAnyList()
 
 
 def initial(items: Any) -> AnyList:
     """Return all but the last element."""
-    return AnyList(_list(items)[:-1])
+    return AnyList(_list(items)[:-1]) if _list(items) else NilAnyList()
 
 
 def backwards(items: Any) -> AnyList:
@@ -103,7 +104,7 @@ def cut(items: Any, *bounds: Any) -> Any:
 
 def concat(*lists: Any) -> AnyList:
     """Return the elements of all lists in one."""
-    return _any_list(item for items in lists for item in _list(items))
+    return _any_list(item for items in lists for item in _list(items)) or NilAnyList()
 
 
 def chunk(size: int, items: Any) -> ListOfLists:

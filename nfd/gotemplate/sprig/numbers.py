@@ -70,7 +70,7 @@ def atoi(text: str) -> int:
 
 def to_decimal(value: Any) -> Int64:
     """Read octal digits; anything else is 0."""
-    text = format_value(value) if value is not None else "<nil>"
+    text = format_value(value)
     digits = text.lstrip("+-") if text[:1] in ("+", "-") else text
     if not digits or digits.strip("01234567") or len(text) - len(digits) > 1:
         return Int64(0)
@@ -171,13 +171,18 @@ def _extreme(choose: Callable[..., float], *values: Any) -> float:
 def floor(value: Any) -> float:
     """Round down."""
     number = to_float64(value)
-    return float(math.floor(number)) if math.isfinite(number) else number
+    return _signed(math.floor(number), number) if math.isfinite(number) else number
 
 
 def ceil(value: Any) -> float:
     """Round up."""
     number = to_float64(value)
-    return float(math.ceil(number)) if math.isfinite(number) else number
+    return _signed(math.ceil(number), number) if math.isfinite(number) else number
+
+
+def _signed(whole: int, number: float) -> float:
+    """Make a float that keeps the sign of a number rounded to zero."""
+    return float(whole) if whole else math.copysign(0, number)
 
 
 def round_to(value: Any, places: int, *threshold: float) -> float:

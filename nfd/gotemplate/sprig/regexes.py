@@ -7,9 +7,10 @@ from typing import Any
 from nfd import regex
 from nfd.gotemplate.errors import EvaluationError
 from nfd.gotemplate.functions import Function
-from nfd.gotemplate.values import StringList, charge_items, charge_text
+from nfd.gotemplate.values import NilStringList, StringList, charge_items, charge_text
 
 _REFERENCE = re.compile(r"\$(?:\{([0-9A-Za-z_]+)\}|([0-9A-Za-z_]+)|(\$))")
+_GROUP = re.compile("0|[1-9][0-9]{0,5}")
 _META = re.compile(r"[\\.+*?()|\[\]{}^$]")
 
 
@@ -51,7 +52,7 @@ def find_all(pattern: str, text: str, limit: int) -> StringList:
         match.group() for match in _compile(pattern).matches(_clean(text), limit)
     )
     charge_items(len(found))
-    return found
+    return found or NilStringList()
 
 
 def replace_all(pattern: str, text: str, replacement: str) -> str:
@@ -85,7 +86,7 @@ def _expand(replacement: str, found: Any) -> str:
         if reference[3]:
             return "$"
         name = reference[1] or reference[2]
-        number = int(name) if name.isdecimal() and len(name) < 9 else names.get(name)
+        number = int(name) if _GROUP.fullmatch(name) else names.get(name)
         if number is None or number > found.re.groups:
             return ""
         return found.group(number) or ""
@@ -95,9 +96,9 @@ def _expand(replacement: str, found: Any) -> str:
 
 def split(pattern: str, text: str, limit: int) -> StringList:
     """Split at all matches into at most `limit` parts; below 0 is no limit."""
-    parts = StringList()
     if limit == 0:
-        return parts
+        return NilStringList()
+    parts = StringList()
     compiled = _compile(pattern)
     text = _clean(text)
     if pattern and not text:

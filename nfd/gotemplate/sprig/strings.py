@@ -34,7 +34,7 @@ SPACE = "".join(filter(is_space, map(chr, range(0x3001))))
 
 def to_string(value: Any) -> str:
     """Return a string as it is, anything else as `%v` prints it."""
-    return format_value(value) if value is not None else "<nil>"
+    return format_value(value)
 
 
 def to_strings(value: Any) -> StringList:
@@ -220,6 +220,8 @@ def join(separator: str, value: Any) -> str:
 
 def sort_alpha(value: Any) -> StringList:
     """Sort a list as strings, by their bytes."""
+    if not isinstance(value, list):
+        return StringList([to_string(value)])
     charge_walk(value)
     return StringList(sorted(to_strings(value), key=to_bytes))
 
