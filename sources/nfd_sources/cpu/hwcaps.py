@@ -4,7 +4,6 @@ Bits and names: spec/worker.md section 1.1; the kernel's asm/hwcap.h (arm, arm64
 asm/elf.h (s390x) and asm/cputable.h (powerpc).
 """
 
-import logging
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -12,9 +11,13 @@ from nfd.errors import NfdError
 from nfd.hostroot import HostRoot
 from nfd_sources._reading import Gaps
 from nfd_sources.cpu.cpuinfo import feature_words
-from nfd_sources.cpu.processor import CPUID, NO_MODEL, Processor, read_cpuinfo
-
-log = logging.getLogger(__name__)
+from nfd_sources.cpu.processor import (
+    CPUID,
+    NO_MODEL,
+    Processor,
+    read_cpuinfo,
+    warn_once,
+)
 
 # fmt: off
 _ARM64 = ["FP", "ASIMD", "EVTSTRM", "AES", "PMULL", "SHA1", "SHA2", "CRC32", "ATOMICS", "FPHP", "ASIMDHP", "CPUID", "ASIMDRDM", "JSCVT", "FCMA", "LRCPC", "DCPOP", "SHA3", "SM3", "SM4", "ASIMDDP", "SHA512", "SVE", "ASIMDFHM", "DIT", "USCAT", "ILRCPC", "FLAGM", "SSBS", "SB", "PACA", "PACG"]
@@ -134,5 +137,5 @@ def _auxv_text() -> str:
 
         return Auxv(*live.capability_words()).to_text()
     except (ImportError, OSError, AttributeError) as error:
-        log.warning("auxv not readable, using cpuinfo error=%s", error)
+        warn_once("auxv not readable, using cpuinfo", str(error))
         return ""

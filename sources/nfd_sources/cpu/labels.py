@@ -60,10 +60,10 @@ class CpuSettings:
 def labels(features: Features, settings: CpuSettings) -> dict[str, LabelValue]:
     """Return the labels, keys without prefix."""
     made = {}
-    for flag in features.flags.get("cpu.cpuid", ()):
+    for flag in sorted(features.flags.get("cpu.cpuid", ())):
         if not settings.refuses(flag):
             made[f"cpuid.{flag}"] = LabelValue("true", "cpu.cpuid", flag)
-    for core_type in features.flags.get("cpu.hybrid", ()):
+    for core_type in sorted(features.flags.get("cpu.hybrid", ())):
         made[core_type] = LabelValue("true", "cpu.hybrid", core_type)
     for name, feature, element, value in _from_attributes(features):
         made[name] = LabelValue(value, feature, element)

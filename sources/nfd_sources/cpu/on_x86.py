@@ -1,14 +1,10 @@
 """The processor on x86: CPUID, executed or recorded, else /proc/cpuinfo."""
 
-import logging
-
 from nfd.errors import NfdError
 from nfd.hostroot import HostRoot
 from nfd_sources._reading import Gaps
 from nfd_sources.cpu import registers, x86
-from nfd_sources.cpu.processor import CPUID, MODEL, Processor, read_cpuinfo
-
-log = logging.getLogger(__name__)
+from nfd_sources.cpu.processor import CPUID, MODEL, Processor, read_cpuinfo, warn_once
 
 
 def identify(host: HostRoot, arch: str, gaps: Gaps) -> Processor:
@@ -79,5 +75,5 @@ def _sweep() -> str:
 
         return registers.to_text(live.sweep())
     except (ImportError, OSError) as error:
-        log.warning("cpuid not executable, using cpuinfo error=%s", error)
+        warn_once("cpuid not executable, using cpuinfo", str(error))
         return ""

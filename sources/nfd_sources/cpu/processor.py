@@ -3,12 +3,16 @@
 Source: spec/worker.md section 1.1, cpu.cpuid and cpu.model.
 """
 
+import logging
 from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
 from typing import NamedTuple, Protocol, cast
 
 from nfd.hostroot import NOT_THERE, HostRoot
 from nfd_sources._reading import Gaps
+
+log = logging.getLogger(__name__)
 
 CPUID = "cpu.cpuid"
 MODEL = "cpu.model"
@@ -83,3 +87,9 @@ def read_cpuinfo(host: HostRoot, gaps: Gaps) -> str | None:
         if error.errno not in NOT_THERE:
             gaps.unread(CPUID, "", (error,))
         return None
+
+
+@cache
+def warn_once(event: str, error: str) -> None:
+    """Log what will be so at every discovery of this process."""
+    log.warning("%s error=%s", event, error)

@@ -148,6 +148,30 @@ def test_ppc64le(tree: Tree) -> None:
     assert found.attributes["cpu.model"]["vendor_id"] == "VendorUnknown"
 
 
+def test_arm_with_a_broken_auxv(tree: Tree) -> None:
+    """An auxv that cannot be parsed is named, and cpuinfo's words tell instead."""
+    found = discover(
+        {
+            ".nfd/uname": "armv7l\n",
+            ".nfd/auxv": "rubbish\n",
+            "proc/cpuinfo": "processor : 0\nFeatures : neon vfpv4 madeup\n",
+        },
+        tree,
+    )
+
+    assert {"NEON", "VFPv4"} == found.flags["cpu.cpuid"]
+    assert "rubbish" in found.notes["cpu.cpuid/auxv"]
+
+
+@pytest.mark.parametrize("arch", ["aarch64", "riscv64", "loongarch64", "s390x"])
+def test_no_cpuinfo(tree: Tree, arch: str) -> None:
+    """A capture that has nothing about the processor tells nothing."""
+    found = discover({".nfd/uname": f"{arch}\n"}, tree)
+
+    assert "cpu.cpuid" not in found.flags
+    assert "cpu.model" not in found.attributes
+
+
 def test_an_empty_root(tree: Tree) -> None:
     """Nothing is made up where there is nothing."""
     found = discover({}, tree)

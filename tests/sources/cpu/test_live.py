@@ -1,9 +1,12 @@
 """CPUID executed on the machine that runs the tests."""
 
 import ctypes
+import errno
+import mmap
 import os
 import sys
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -75,20 +78,69 @@ def test_without_executable_pages_cpuinfo_tells(
 ) -> None:
     """Where CPUID cannot be executed, the flags come from /proc/cpuinfo."""
 
-    def refuse(libc: ctypes.CDLL) -> int:
-        raise PermissionError(13, "not allowed", str(libc))
+    def refuse(_: ctypes.CDLL) -> int:
+        raise PermissionError(13, "not allowed")
 
     monkeypatch.setattr(live, "_anonymous_page", refuse)
     monkeypatch.setattr(live, "_memfd_page", refuse)
+    processor.warn_once.cache_clear()
     gaps = Gaps()
     with HostRoot.open("/") as host:
         found = processor.identify(host, "x86", gaps)
+        assert found == processor.identify(host, "x86", gaps)
 
     told = parse_x86(Path("/proc/cpuinfo").read_text(encoding="utf-8"))
     assert told is not None
     assert told.flags == found.flags
     assert gaps.unknown == {}
-    assert "cpuid not executable" in caplog.text
+    assert caplog.text.count("cpuid not executable") == 1
+
+
+@on_x86
+def test_a_refused_page_is_given_back() -> None:
+    """When mprotect fails, the page goes and the system's reason is told."""
+    real = ctypes.CDLL(None, use_errno=True)
+    real.mmap.restype = ctypes.c_void_p
+    pages = []
+
+    class Refusing:
+        def mmap(self, *_: object) -> int | None:
+            page = real.mmap(
+                None, ctypes.c_size_t(mmap.PAGESIZE), 3, 0x22, -1, ctypes.c_long(0)
+            )
+            pages.append(page)
+            return cast("int | None", page)
+
+        def mprotect(self, *_: object) -> int:
+            ctypes.set_errno(errno.EACCES)
+            return -1
+
+        def munmap(self, page: int, size: int) -> int:
+            pages.remove(page)
+            return cast("int", real.munmap(ctypes.c_void_p(page), size))
+
+    with pytest.raises(PermissionError, match="mprotect"):
+        live._anonymous_page(cast("ctypes.CDLL", Refusing()))
+    assert pages == []
+
+
+def test_live_words_of_arm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a live root the words are this process's."""
+    monkeypatch.setattr(live, "capability_words", lambda: (1 << 12, 1 << 4))
+    with HostRoot.open("/") as host:
+        found = processor.identify(host, "arm", Gaps())
+
+    assert frozenset({"NEON", "CRC32"}) == found.flags
+
+
+def test_an_architecture_without_names() -> None:
+    """On other architectures there are no flags, and upstream's empty model."""
+    with HostRoot.open("/") as host:
+        found = processor.identify(host, "mips64", Gaps())
+
+    assert frozenset() == found.flags
+    assert found.model is not None
+    assert found.model["vendor_id"] == "VendorUnknown"
 
 
 def test_capability_words() -> None:
