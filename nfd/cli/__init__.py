@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {  # name: module, one line of help
     "diff": ("nfd.cli.diff", "compare two hosts, captures or saved scans"),
     "export": ("nfd.cli.export", "print features or labels as upstream's client does"),
     "rules": ("nfd.cli.rules", "validate, try and explain rules"),
+    "kubectl-nfd": ("nfd.cli.kubectl_nfd", "check rules as upstream's kubectl plug-in"),
     "version": ("nfd.cli.version", "print the version"),
 }
 

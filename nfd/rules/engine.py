@@ -64,6 +64,9 @@ def evaluate(
         verdict = program_of(rule).run(sets, before, trail, outputs)
     except RuleError as error:
         return _result(rule, "error", trail, str(error))
+    except Exception as error:  # noqa: BLE001 - a fault here costs only this rule
+        told = f"internal error: {type(error).__name__}: {error}"
+        return _result(rule, "error", trail, told)
     if verdict is False:
         return _result(rule, "no", trail)
     reason = "; ".join(dict.fromkeys(trail.unknown))

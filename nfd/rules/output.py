@@ -215,11 +215,12 @@ class _Combining:
         for key, output in sorted(wanted.outputs.items()):
             value, problem = output.value, ""
             if value.startswith("@") and wanted.kind != "annotation":
-                value, problem, unknown = self._dynamic(value)
-                if unknown:
+                found = resolve(value, self.sets, self.matched)
+                if found.unknown:
                     rule = output.provenance.rule
-                    self.kept.append(Kept(wanted.kind, key, rule, unknown))
+                    self.kept.append(Kept(wanted.kind, key, rule, found.problem))
                     continue
+                value, problem = found.value or "", found.problem
             problem = problem or problem_of(key, value)
             if problem:
                 self._refuse(wanted.kind, key, output, problem)
@@ -242,28 +243,40 @@ class _Combining:
     def _refuse(self, kind: OutputKind, key: str, output: Output, reason: str) -> None:
         self.refused.append(Refusal(kind, key, output.value, reason, output.provenance))
 
-    def _dynamic(self, reference: str) -> tuple[str, str, str]:
-        """Resolve `@domain.feature.element`: value, problem, and why it is unknown."""
-        parts = reference[1:].split(".", 2)
-        if len(parts) < 3:
-            return "", f"{reference!r} is not @<domain>.<feature>.<element>", ""
-        feature, element = f"{parts[0]}.{parts[1]}", parts[2]
-        if feature == MATCHED_FEATURE:
-            attributes = self.matched.elements if self.matched.exists else None
-            doubt = self.matched.unknown
-            settled = self.matched.settles(element)
-        else:
-            key = feature.lower()
-            attributes = self.sets.attributes.get(key)
-            doubt = self.sets.unknown.get(key, "")
-            settled = element in self.sets.settled.get(key, ())
-        if attributes is not None and element in attributes:
-            return attributes[element], "", ""
-        if doubt and not settled:
-            return "", "", f"{feature}: {doubt}"
-        if attributes is None:
-            return "", f"feature {feature!r} not found for {reference!r}", ""
-        return "", f"element {element!r} of {feature!r} not found", ""
+
+@attrs.frozen(slots=True)
+class Reference:
+    """What an `@` value leads to; without a value, `problem` says why.
+
+    `unknown` tells that the feature could not be read, so that nobody knows.
+    """
+
+    value: str | None
+    problem: str = ""
+    unknown: bool = False
+
+
+def resolve(reference: str, sets: Sets, matched: Matched) -> Reference:
+    """Look up `@domain.feature.element` among the attributes."""
+    parts = reference[1:].split(".", 2)
+    if len(parts) < 3:
+        problem = f"{reference!r} is not @<domain>.<feature>.<element>"
+        return Reference(None, problem)
+    feature, element = f"{parts[0]}.{parts[1]}", parts[2]
+    key = feature.lower()
+    attributes = sets.attributes.get(key)
+    doubt = sets.unknown.get(key, "")
+    settled = element in sets.settled.get(key, ())
+    if key == MATCHED_FEATURE:
+        attributes = matched.elements if matched.exists else None
+        doubt, settled = matched.unknown, matched.settles(element)
+    if attributes is not None and element in attributes:
+        return Reference(attributes[element])
+    if doubt and not settled:
+        return Reference(None, f"{feature}: {doubt}", unknown=True)
+    if attributes is None:
+        return Reference(None, f"feature {feature!r} not found for {reference!r}")
+    return Reference(None, f"element {element!r} of {feature!r} not found")
 
 
 class _Wanted:

@@ -149,7 +149,10 @@ class Reader:
     # Rules.
 
     def rule(self, plain: Any, path: str, origin: str) -> Rule | None:
-        """Read one rule; None when something in it is wrong."""
+        """Read one rule; None when something in it is wrong.
+
+        Strict reading is for finding all mistakes, so it gives wrong rules too.
+        """
         before = len(self.problems)
         self._rule = ""
         if not isinstance(plain, Mapping):
@@ -169,9 +172,8 @@ class Reader:
             **self._outputs(fields, path),
         )
         self._rule = ""
-        if any(problem.severity == "error" for problem in self.problems[before:]):
-            return None
-        return rule
+        errors = any(p.severity == "error" for p in self.problems[before:])
+        return None if errors and not self.strict else rule
 
     def _outputs(self, fields: Mapping[str, Any], path: str) -> dict[str, Any]:
         found: dict[str, Any] = {}
