@@ -24,15 +24,11 @@ _NOT_X86 = frozenset(
     ["arm", "arm64", "loongarch64", "ppc64", "ppc64le", "riscv32", "riscv64", "s390x"]
 )
 
-_ARCHITECTURE = "architecture"
-# What cannot be told, and so is not to be believed absent, without the first.
-_FOLLOWS = {
-    _ARCHITECTURE: (
-        *("cpu.cpuid", "cpu.model", "cpu.cstate", "cpu.pstate", "cpu.rdt"),
-        *("cpu.security", "cpu.sst", "cpu.coprocessor", "cpu.hybrid"),
-    ),
-    "cpu.cpuid": ("cpu.model", "cpu.rdt", "cpu.security", "cpu.sst"),
-}
+_ALL_BUT_TOPOLOGY = (
+    *("cpu.cpuid", "cpu.model", "cpu.cstate", "cpu.pstate", "cpu.rdt"),
+    *("cpu.security", "cpu.sst", "cpu.coprocessor", "cpu.hybrid"),
+)
+_BY_CPUID = ("cpu.model", "cpu.rdt", "cpu.security", "cpu.sst")
 
 
 class CpuSource(Source[CpuSettings]):
@@ -117,13 +113,7 @@ class CpuSource(Source[CpuSettings]):
         """Read processor and sysfs; what cannot be read costs its own set only."""
         del settings
         gaps = Gaps()
-        arch, processor = "", Processor()
-        with gaps.reading(_ARCHITECTURE):
-            arch = architecture(host.arch)
-        if _ARCHITECTURE not in gaps.unknown:
-            with gaps.reading("cpu.cpuid"):
-                processor = identify(host, arch, gaps)
-        _spread(gaps)
+        arch, processor = _processor(host, gaps)
         flags = {"cpu.cpuid": processor.flags}
         attributes: dict[str, Mapping[str, str] | None] = {
             "cpu.cpuid": processor.attributes,
@@ -174,13 +164,21 @@ class CpuSource(Source[CpuSettings]):
         return (Watch("udev", "cpu"),)
 
 
-def _spread(gaps: Gaps) -> None:
-    """Make unknown what was to be told by the architecture or by CPUID."""
-    for cause, keys in _FOLLOWS.items():
-        if cause in gaps.unknown:
-            for key in keys:
-                gaps.unknown.setdefault(key, gaps.unknown[cause])
-    gaps.unknown.pop(_ARCHITECTURE, None)
+def _processor(host: HostRoot, gaps: Gaps) -> tuple[str, Processor]:
+    """Return architecture and processor; what they cannot tell becomes unknown."""
+    try:
+        arch = architecture(host.arch)
+    except OSError as error:
+        for key in _ALL_BUT_TOPOLOGY:
+            gaps.unread(key, "", (error,))
+        return "", Processor()
+    processor = Processor()
+    with gaps.reading("cpu.cpuid"):
+        processor = identify(host, arch, gaps)
+    if arch == "x86" and "cpu.cpuid" in gaps.unknown:
+        for key in _BY_CPUID:
+            gaps.unknown[key] = gaps.unknown["cpu.cpuid"]
+    return arch, processor
 
 
 def _coprocessor(host: HostRoot, gaps: Gaps) -> dict[str, str]:

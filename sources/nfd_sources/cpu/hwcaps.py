@@ -13,6 +13,7 @@ from nfd_sources._reading import Gaps
 from nfd_sources.cpu.cpuinfo import feature_words
 from nfd_sources.cpu.processor import (
     CPUID,
+    MODEL,
     NO_MODEL,
     Processor,
     read_cpuinfo,
@@ -20,11 +21,32 @@ from nfd_sources.cpu.processor import (
 )
 
 # fmt: off
-_ARM64 = ["FP", "ASIMD", "EVTSTRM", "AES", "PMULL", "SHA1", "SHA2", "CRC32", "ATOMICS", "FPHP", "ASIMDHP", "CPUID", "ASIMDRDM", "JSCVT", "FCMA", "LRCPC", "DCPOP", "SHA3", "SM3", "SM4", "ASIMDDP", "SHA512", "SVE", "ASIMDFHM", "DIT", "USCAT", "ILRCPC", "FLAGM", "SSBS", "SB", "PACA", "PACG"]
-_ARM64_2 = ["DCPODP", "SVE2", "SVEAES", "SVEPMULL", "SVEBITPERM", "SVESHA3", "SVESM4", "FLAGM2", "FRINT", "SVEI8MM", "SVEF32MM", "SVEF64MM", "SVEBF16", "I8MM", "BF16", "DGH", "RNG", "BTI", "MTE", "ECV", "AFP", "RPRES", "MTE3", "SME", "SMEI16I64", "SMEF64F64", "SMEI8I32", "SMEF16F32", "SMEB16F32", "SMEF32F32", "SMEFA64", "WFXT", "EBF16", "SVEEBF16"]
-_ARM = ["SWP", "HALF", "THUMB", "26BIT", "FASTMUL", "FPA", "VFP", "EDSP", "JAVA", "IWMMXT", "CRUNCH", "THUMBEE", "NEON", "VFPv3", "VFPv3D16", "TLS", "VFPv4", "IDIVA", "IDIVT", "VFPD32", "LPAE", "EVTSTRM"]
-_ARM_2 = ["AES", "PMULL", "SHA1", "SHA2", "CRC32"]
-_S390X = ["ESAN3", "ZARCH", "STFLE", "MSA", "LDISP", "EIMM", "DFP", "EDAT", "ETF3EH", "HIGHGPRS", "TE", "VX", "VXD", "VXE", "GS", "VXE2", "VXP", "SORT", "DFLT", "VXP2", "NNPA", "PCIMIO", "SIE"]
+_ARM64 = (
+    "FP", "ASIMD", "EVTSTRM", "AES", "PMULL", "SHA1", "SHA2", "CRC32", "ATOMICS",
+    "FPHP", "ASIMDHP", "CPUID", "ASIMDRDM", "JSCVT", "FCMA", "LRCPC", "DCPOP",
+    "SHA3", "SM3", "SM4", "ASIMDDP", "SHA512", "SVE", "ASIMDFHM", "DIT", "USCAT",
+    "ILRCPC", "FLAGM", "SSBS", "SB", "PACA", "PACG",
+)
+_ARM64_2 = (
+    "DCPODP", "SVE2", "SVEAES", "SVEPMULL", "SVEBITPERM", "SVESHA3", "SVESM4",
+    "FLAGM2", "FRINT", "SVEI8MM", "SVEF32MM", "SVEF64MM", "SVEBF16", "I8MM", "BF16",
+    "DGH", "RNG", "BTI", "MTE", "ECV", "AFP", "RPRES", "MTE3", "SME", "SMEI16I64",
+    "SMEF64F64", "SMEI8I32", "SMEF16F32", "SMEB16F32", "SMEF32F32", "SMEFA64",
+    "WFXT", "EBF16", "SVEEBF16",
+)
+_ARM = (
+    "SWP", "HALF", "THUMB", "26BIT", "FASTMUL", "FPA", "VFP", "EDSP", "JAVA",
+    "IWMMXT", "CRUNCH", "THUMBEE", "NEON", "VFPv3", "VFPv3D16", "TLS", "VFPv4",
+    "IDIVA", "IDIVT", "VFPD32", "LPAE", "EVTSTRM",
+)
+_ARM_2 = (
+    "AES", "PMULL", "SHA1", "SHA2", "CRC32",
+)
+_S390X = (
+    "ESAN3", "ZARCH", "STFLE", "MSA", "LDISP", "EIMM", "DFP", "EDAT", "ETF3EH",
+    "HIGHGPRS", "TE", "VX", "VXD", "VXE", "GS", "VXE2", "VXP", "SORT", "DFLT",
+    "VXP2", "NNPA", "PCIMIO", "SIE",
+)
 _PPC = {
     31: "PPC32", 30: "PPC64", 29: "PPC601", 28: "ALTIVEC", 27: "FPU", 26: "MMU",
     25: "4xxMAC", 24: "UCACHE", 23: "SPE", 22: "EFPFLOAT", 21: "EFPDOUBLE", 20: "NOTB",
@@ -48,7 +70,7 @@ HWCAPS: Mapping[str, tuple[Mapping[int, str], Mapping[int, str]]] = {
     "ppc64": (_PPC, _PPC_2),
 }
 
-# cpuinfo's words are the names in lower case, but for these.
+# cpuinfo's words are the names in lower case, but for this one.
 _WORDS = {"fastmult": "FASTMUL"}
 
 
@@ -104,31 +126,31 @@ def names_of_words(arch: str, words: frozenset[str]) -> frozenset[str]:
     return frozenset(name for name in found if name)
 
 
-def capabilities(
-    host: HostRoot, arch: str, text: str | None, gaps: Gaps
-) -> frozenset[str] | None:
-    """Return the names of auxv's bits, else of cpuinfo's words (`text`), else None.
-
-    Raises:
-        OSError: A recorded auxv is there, but cannot be read.
-
-    """
-    recorded = host.fact("auxv", _auxv_text)
+def capabilities(host: HostRoot, arch: str, gaps: Gaps) -> frozenset[str] | None:
+    """Return the names of auxv's bits, else of cpuinfo's words, None without both."""
+    recorded = None
+    with gaps.reading(CPUID):
+        recorded = host.fact("auxv", _auxv_text)
     if recorded:
         try:
             return names_of(arch, parse_auxv(recorded))
         except NfdError as error:
             gaps.refused(CPUID, "auxv", str(error))
-    if text is None or arch.startswith("ppc"):  # whose cpuinfo has no such words
+    if CPUID in gaps.unknown or arch.startswith("ppc"):  # whose cpuinfo has no words
+        return None
+    text = read_cpuinfo(host, CPUID, gaps)
+    if text is None:
         return None
     return names_of_words(arch, feature_words(text, "Features", "features"))
 
 
 def identify(host: HostRoot, arch: str, gaps: Gaps) -> Processor:
     """Return what auxv and cpuinfo tell on arm, ppc64 and ppc64le."""
-    text = read_cpuinfo(host, gaps)
-    flags = capabilities(host, arch, text, gaps)
-    return Processor(flags, None if text is None else NO_MODEL)
+    flags = capabilities(host, arch, gaps)
+    told = False
+    with gaps.reading(MODEL):
+        told = host.live or host.exists("/proc/cpuinfo")
+    return Processor(flags, NO_MODEL if told else None)
 
 
 def _auxv_text() -> str:

@@ -1,8 +1,8 @@
 """What only the running processor and process can tell: CPUID, XGETBV, auxv.
 
-The machine code lies in a page of its own that is never writable and executable at once. A
-hardened kernel may refuse to make an anonymous page executable; then a page of a
-memory file (memfd) is mapped executable instead.
+The machine code lies in a page of its own that is never writable and executable at
+once. A hardened kernel may refuse to make an anonymous page executable; then a page
+of a memory file (memfd) is mapped executable instead.
 """
 
 import ctypes
@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 from nfd_sources.cpu.registers import EAX, ECX, Registers, Words
 
@@ -175,7 +176,7 @@ def _memfd_page(libc: ctypes.CDLL) -> int:
         os.close(fd)
 
 
-def _raise(what: str) -> None:
+def _raise(what: str) -> NoReturn:
     error = ctypes.get_errno()
     raise OSError(error, f"CPUID: {what}: {os.strerror(error)}")
 

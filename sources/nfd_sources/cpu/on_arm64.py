@@ -28,16 +28,16 @@ IMPLEMENTERS: Mapping[int, str] = {
 
 def identify(host: HostRoot, arch: str, gaps: Gaps) -> Processor:
     """Return flags and model; the model is of the first CPU that shows it."""
-    text = read_cpuinfo(host, gaps)
-    flags = capabilities(host, arch, text, gaps)
-    midr = None
+    flags = capabilities(host, arch, gaps)
     with gaps.reading(MODEL):
-        midr = _sysfs_midr(host)
-    if midr is None:
-        midr = arm64_midr(text or "")
-    if midr is None:
-        return Processor(flags, None if text is None else NO_MODEL)
-    return Processor(flags, midr_model(midr))
+        midr = _sysfs_midr(host, gaps)
+        if midr is not None:
+            return Processor(flags, midr_model(midr))
+        text = read_cpuinfo(host, MODEL, gaps)
+        if text is not None:
+            midr = arm64_midr(text)
+            return Processor(flags, NO_MODEL if midr is None else midr_model(midr))
+    return Processor(flags)
 
 
 def arm64_midr(text: str) -> int | None:
@@ -66,7 +66,7 @@ def midr_model(midr: int) -> dict[str, str]:
     }
 
 
-def _sysfs_midr(host: HostRoot) -> int | None:
+def _sysfs_midr(host: HostRoot, gaps: Gaps) -> int | None:
     """Return the register of the first CPU that shows it (offline ones do not).
 
     Source: Documentation/arch/arm64/cpu-feature-registers.rst.
@@ -78,5 +78,6 @@ def _sysfs_midr(host: HostRoot) -> int | None:
             try:
                 return int(text, 16)
             except ValueError:
+                gaps.refused(MODEL, name, f"midr_el1 is {text!r}")
                 return None
     return None

@@ -5,14 +5,16 @@ import re
 from nfd.hostroot import HostRoot
 from nfd_sources._reading import Gaps
 from nfd_sources.cpu.cpuinfo import first_fields
-from nfd_sources.cpu.processor import Processor, read_cpuinfo
+from nfd_sources.cpu.processor import CPUID, MODEL, Processor, read_cpuinfo
 
 
 def identify(host: HostRoot, arch: str, gaps: Gaps) -> Processor:
     """Return the extensions and the id registers of cpuinfo."""
     del arch
-    text = read_cpuinfo(host, gaps)
+    text = read_cpuinfo(host, CPUID, gaps)
     if text is None:
+        if CPUID in gaps.unknown:
+            gaps.unknown[MODEL] = gaps.unknown[CPUID]
         return Processor()
     return Processor(riscv_flags(text), riscv_model(text))
 

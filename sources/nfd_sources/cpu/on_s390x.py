@@ -16,8 +16,8 @@ _OLD_S390_CPU = re.compile(
 
 def identify(host: HostRoot, arch: str, gaps: Gaps) -> Processor:
     """Return flags, model and hypervisor."""
-    text = read_cpuinfo(host, gaps)
-    flags = capabilities(host, arch, text, gaps)
+    flags = capabilities(host, arch, gaps)
+    text = read_cpuinfo(host, MODEL, gaps)
     if text is None:
         return Processor(flags)
     told = s390x_model(text)

@@ -13,7 +13,7 @@ def identify(host: HostRoot, arch: str, gaps: Gaps) -> Processor:
     dumped = _registers(host, gaps)
     if dumped:
         return from_registers(dumped)
-    text = read_cpuinfo(host, gaps)
+    text = read_cpuinfo(host, CPUID, gaps)
     # Most hosts do without the words of cpuinfo.
     from nfd_sources.cpu.x86_cpuinfo import parse_x86  # noqa: PLC0415 - see above
 

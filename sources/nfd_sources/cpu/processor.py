@@ -69,7 +69,7 @@ def identify(host: HostRoot, arch: str, gaps: Gaps) -> Processor:
     """Return the facts about the processor of an architecture.
 
     Raises:
-        OSError: There are facts of a dump, but they cannot be read.
+        OSError: There is a CPUID dump, but it cannot be read.
 
     """
     name = _MODULES.get(arch)
@@ -79,13 +79,16 @@ def identify(host: HostRoot, arch: str, gaps: Gaps) -> Processor:
     return module.identify(host, arch, gaps)
 
 
-def read_cpuinfo(host: HostRoot, gaps: Gaps) -> str | None:
-    """Return the text of /proc/cpuinfo, None when there is none or it fails."""
+def read_cpuinfo(host: HostRoot, key: str, gaps: Gaps) -> str | None:
+    """Return the text of /proc/cpuinfo, None when there is none.
+
+    An error makes the set `key` unknown.
+    """
     try:
         return host.read("/proc/cpuinfo", _CPUINFO_LIMIT)
     except OSError as error:
         if error.errno not in NOT_THERE:
-            gaps.unread(CPUID, "", (error,))
+            gaps.unread(key, "", (error,))
         return None
 
 

@@ -56,10 +56,28 @@ PPC64LE = {
     "proc/cpuinfo": "processor : 0\ncpu : POWER9, altivec supported\n",
     "sys/devices/vio/ibm,compression-v1/nx_gzip_caps/x": "",
 }
-HOSTS = {"x86": X86, "dumped": DUMPED, "s390x": S390X, "ppc64le": PPC64LE}
+ARM64 = {
+    ".nfd/uname": "aarch64\n",
+    ".nfd/auxv": "hwcap 801\nhwcap2 0\n",
+    "proc/cpuinfo": "processor : 0\nFeatures : fp\n",
+    "sys/bus/cpu/devices/cpu0/regs/identification/midr_el1": "0x00000000410fd0c0\n",
+}
+RISCV = {
+    ".nfd/uname": "riscv64\n",
+    "proc/cpuinfo": "processor : 0\nisa : rv64imac\nmvendorid : 0x489\n",
+}
+HOSTS = {
+    "x86": X86,
+    "dumped": DUMPED,
+    "s390x": S390X,
+    "ppc64le": PPC64LE,
+    "arm64": ARM64,
+    "riscv": RISCV,
+}
 
 NOT_READ = {
     *(("dumped", "proc/cpuinfo"), ("dumped", "sys/hypervisor/type")),
+    *(("arm64", "proc/cpuinfo"), ("ppc64le", "proc/cpuinfo")),
     ("dumped", "sys/fs/resctrl/info/L3/num_closids"),  # the dump has no RDT
     ("ppc64le", "sys/devices/vio/ibm,compression-v1/nx_gzip_caps/x"),
 }
