@@ -52,6 +52,14 @@ class FleetConfig:
     limits: GuardLimits = GuardLimits()  # noqa: RUF009 - frozen
 
 
+@attrs.frozen(slots=True)
+class Considered:
+    """What is wanted of a Node, with all reasons, and the plan to get there."""
+
+    evaluation: Evaluation
+    plan: NodePlan
+
+
 class Fleet:
     """NodeFeatures, rules and Nodes of a cluster; plans the writes of each Node."""
 
@@ -71,7 +79,10 @@ class Fleet:
         self._first_list: float | None = None
         self._last_list = 0.0
         self._settled = False
-        self._proven: dict[str, set[str]] = {}  # until settled: keys proven to be gone
+        # Until settled: keys proven to be gone by what this process saw, and the
+        # evaluators from before edits that it saw.
+        self._proven: dict[str, set[str]] = {}
+        self._older: list[Evaluator] = []
         self._waiting: set[str] = set()  # nodes with removals that wait
         self._edit_left: set[str] = set()  # nodes not yet planned since an edit
 
@@ -187,7 +198,11 @@ class Fleet:
         return self._wanted_keys(stored.node)
 
     def _wanted_keys(self, node: str) -> set[str]:
-        output = self._evaluator.node(node).output
+        return self._keys(self._evaluator, node)
+
+    @staticmethod
+    def _keys(evaluator: Evaluator, node: str) -> set[str]:
+        output = evaluator.node(node).output
         taints = {f"{t.key}:{t.effect}" for t in output.taints}
         return {
             *output.labels,
@@ -230,6 +245,16 @@ class Fleet:
         self._synced["nodes"] = True
         self._note_first(now)
 
+    def tracks_whole(self) -> bool:
+        """Whether any Node tracks taints or resources, which metadata do not show."""
+        tracking = self.config.tracking
+        return any(
+            tracking.resources in node.annotations
+            or tracking.taints in node.annotations
+            for node in map(self.nodes.get, self.nodes)
+            if node is not None
+        )
+
     # --- rules and configuration ---------------------------------------------
 
     def rules_put(self, rules: Mapping[str, Sequence[Rule]], now: float) -> None:
@@ -248,6 +273,8 @@ class Fleet:
         self._edited(now, first=not self.synced)
 
     def _edited(self, now: float, *, first: bool) -> None:
+        if self.synced and not first and not self._settled:
+            self._older = [*self._older[-3:], self._evaluator]
         self._evaluator = self._evaluate_with()
         if not first:
             self.edits.edited(now)
@@ -291,6 +318,7 @@ class Fleet:
             return
         self._settled = True
         self._proven.clear()
+        self._older.clear()
         silent = {n for (space, n) in self.losses.pending() if space == _AWAY}
         waiting = self._waiting - silent
         if waiting:
@@ -344,10 +372,14 @@ class Fleet:
 
     def plan(self, name: str, now: float) -> NodePlan:
         """Plan the writes of one Node; an empty plan when there is nothing to do."""
+        return self.consider(name, now).plan
+
+    def consider(self, name: str, now: float) -> Considered:
+        """Evaluate and plan one Node."""
+        evaluation = self.evaluate(name)
         node = self.nodes.get(name)
         if node is None or not self.synced:
-            return NodePlan(name)
-        evaluation = self.evaluate(name)
+            return Considered(evaluation, NodePlan(name))
         wanted = evaluation.wanted()
         unproven = self._unproven(name)
         if self.edits.holding:
@@ -366,7 +398,7 @@ class Fleet:
         if not planned and self._may_lift(node, evaluation):
             lift = self.config.startup_taints
             planned = self._plan(node, attrs.evolve(wanted, lift=lift))
-        return planned
+        return Considered(evaluation, planned)
 
     def _plan(self, node: NodeState, wanted: Wanted) -> NodePlan:
         return plan(
@@ -381,8 +413,12 @@ class Fleet:
         silent = (_AWAY, name) in self.losses.pending()
         if self._settled and not silent:
             return Hold()
-        proven = frozenset(self._proven.get(name, ()))
-        return Hold(everything=True, proven=frozenset() if silent else proven)
+        if silent:
+            return Hold(everything=True)
+        proven = set(self._proven.get(name, ()))
+        for older in self._older:
+            proven |= self._keys(older, name) - self._wanted_keys(name)
+        return Hold(everything=True, proven=frozenset(proven))
 
     def _may_lift(self, node: NodeState, evaluation: Evaluation) -> bool:
         """Start-up taints go when a NodeFeature of this very Node was written."""

@@ -5,6 +5,7 @@ Pure.
 
 from typing import Literal
 
+from nfd.kube import patch
 from nfd.kube.patch import Operation
 from nfd.master.state import NodeState, Part, Tracking, Wanted
 from nfd.publish.ownership import MapPlan, plan_map, tracked_keys
@@ -46,11 +47,15 @@ def plan_resources(
             if k in wanted.resources
             and not same_quantity(current.get(k, ""), wanted.resources[k])
         }
-        ops += MapPlan(
+        change = MapPlan(
             add={k: v for k, v in write.items() if k not in current},
             replace={k: (current[k], v) for k, v in write.items() if k in current},
             remove={k: current[k] for k in planned.remove if k in current},
         ).operations("status", place)
+        if change and not current:
+            at = ("status", place)
+            ops += [patch.expect(at, None), patch.add(at, {})]
+        ops += change
     return Part(planned, ops)
 
 
