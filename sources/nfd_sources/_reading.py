@@ -4,7 +4,7 @@ import contextlib
 import sys
 from collections.abc import Iterable, Iterator
 
-from nfd.hostroot import NOT_THERE, HostDir, HostRoot
+from nfd.hostroot import NOT_THERE, HostRoot
 
 DEBUG, INFO, WARNING = 10, 20, 30  # as in logging
 
@@ -61,26 +61,16 @@ def describe(error: OSError) -> str:
     return f"{error.filename}: {text}" if error.filename else text
 
 
-def read_attributes(
-    folder: HostDir, names: Iterable[str], errors: list[OSError]
-) -> dict[str, str]:
-    """Read the named files of a folder; missing ones are left out.
-
-    Errors other than "not there" are appended to `errors`.
-    """
-    return folder.read_many(names, errors)
-
-
 def read_folder(
     host: HostRoot, path: str, names: Iterable[str], errors: list[OSError]
 ) -> dict[str, str]:
-    """Read the named files of the folder `path`, as `read_attributes` does.
+    """Read the named files of a folder, as `HostDir.read_many` does.
 
     A folder that is not there has no files.
     """
     try:
         with host.dir(path) as folder:
-            return read_attributes(folder, names, errors)
+            return folder.read_many(names, errors)
     except OSError as error:
         if error.errno not in NOT_THERE:
             errors.append(error)

@@ -17,7 +17,7 @@ from nfd_sources._devicelabels import (
     joined,
     matching_prefix,
 )
-from nfd_sources._reading import Gaps, entries, is_positive, read_attributes
+from nfd_sources._reading import Gaps, entries, is_positive
 
 DEVICES = "/sys/bus/pci/devices"
 FEATURE = "pci.device"
@@ -92,16 +92,16 @@ class PciSource(Source[PciSettings]):
         devices = []
         for address in addresses:
             errors: list[OSError] = []
-            device = _read(host, f"{DEVICES}/{address}", errors)
-            missing = [name for name in REQUIRED if not device.get(name)]
+            device = _read(host, address, errors)
+            missing = [name for name in REQUIRED if name not in device]
             if errors:
                 gaps.unread(FEATURE, address, errors)
             elif missing:
                 gaps.refused(FEATURE, address, f"without {', '.join(missing)}")
             if not missing:
-                devices.append({"address": address, **device})
-        return Features.of(
-            instances={FEATURE: devices}, unknown=gaps.unknown, notes=gaps.notes
+                devices.append(device)
+        return Features(
+            instances={FEATURE: tuple(devices)}, unknown=gaps.unknown, notes=gaps.notes
         )
 
     def labels(
@@ -116,18 +116,21 @@ class PciSource(Source[PciSettings]):
             if prefix is None:
                 continue
             for fields in formats:
-                name = joined(device, fields)
-                if name is None:
+                stem = joined(device, fields)
+                if stem is None:
                     continue
-                made = LabelValue(
-                    "true",
-                    FEATURE,
-                    device.get("address", str(number)),
-                    f"class {device['class']} is on deviceClassWhitelist ({prefix})",
-                )
-                labels.setdefault(f"{name}.present", made)
+                names = [f"{stem}.present"]
                 if is_positive(device.get("sriov_totalvfs")):
-                    labels.setdefault(f"{name}.sriov.capable", made)
+                    names.append(f"{stem}.sriov.capable")
+                for name in names:
+                    if name not in labels:  # the first such device is named
+                        labels[name] = LabelValue(
+                            "true",
+                            FEATURE,
+                            device.get("address", str(number)),
+                            f"class {device['class']} is on deviceClassWhitelist "
+                            f"({prefix})",
+                        )
         return labels
 
     def why_not(self, name: str, features: Features, settings: PciSettings) -> str:
@@ -175,21 +178,21 @@ class PciSource(Source[PciSettings]):
         return (Watch("udev", "pci"),)
 
 
-def _read(host: HostRoot, path: str, errors: list[OSError]) -> dict[str, str]:
+def _read(host: HostRoot, address: str, errors: list[OSError]) -> dict[str, str]:
+    device = {"address": address}
     values: dict[str, str] = {}
     driver = None
     try:
-        with host.dir(path) as folder:
-            values = read_attributes(folder, FILES, errors)
+        with host.dir(f"{DEVICES}/{address}") as folder:
+            values = folder.read_many(FILES, errors)
             driver = folder.link_name("driver")
     except OSError as error:
         if error.errno not in NOT_THERE:
             errors.append(error)
-    device = {
-        name: value.removeprefix("0x").strip()
-        for name, value in values.items()
-        if value
-    }
+    for name, text in values.items():
+        value = text.removeprefix("0x").strip()
+        if value:
+            device[name] = value
     if "class" in device:
         device["class"] = device["class"][:CLASS_DIGITS]
     if device.get("numa_node", "").startswith("-"):

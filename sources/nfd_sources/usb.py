@@ -11,7 +11,7 @@ from nfd.features import Features
 from nfd.hostroot import NOT_THERE, HostRoot
 from nfd.source import FeatureSpec, LabelSpec, LabelValue, Source, Watch, setting
 from nfd_sources._devicelabels import chosen_fields, class_prefixes, matching_prefix
-from nfd_sources._reading import Gaps, entries, read_attributes
+from nfd_sources._reading import Gaps, entries
 
 DEVICES = "/sys/bus/usb/devices"
 FEATURE = "usb.device"
@@ -128,24 +128,22 @@ def _read_device(
     """Return the device's instances: one, or one an interface of class 00."""
     try:
         with host.dir(path) as folder:
-            values = read_attributes(folder, ("idProduct",), errors)
-            if not values.get("idProduct"):
-                return []  # a hub's port, or unplugged since it was listed
-            values |= read_attributes(folder, FILES, errors)
-            if errors:
-                return []  # a label of the rest would name another device
+            values = folder.read_many(FILES, errors)
+            # With a part unread, a label of the rest would name another device.
+            if errors or not values.get("idProduct"):
+                return []
             device = {FILES[file]: value for file, value in values.items() if value}
             if device.get("class") != CLASS_BY_INTERFACE:
                 return [device]
             interfaces = [
                 f"{name}/bInterfaceClass" for name in host.listdir(path) if ":" in name
             ]
-            classes = read_attributes(folder, interfaces, errors)
+            classes = folder.read_many(interfaces, errors)
     except OSError as error:
         if error.errno not in NOT_THERE:
             errors.append(error)
         return []
-    return [{**device, "class": value} for value in classes.values()]
+    return [{**device, "class": value} for value in classes.values() if value]
 
 
 def _fields(settings: UsbSettings) -> tuple[str, ...]:
