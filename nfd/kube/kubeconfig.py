@@ -42,6 +42,8 @@ def load(*files: str, context: str = "") -> Connection:
     user = _Entry("user", "", {})
     if chosen.text("user"):
         user = _entry(where, merged.users, "users", chosen.text("user"))
+    cluster.refuse("proxy-url")
+    user.refuse("as", "as-uid", "as-groups", "as-user-extra")
     connection = Connection(
         server=cluster.need("server"),
         ca_file=cluster.file("certificate-authority"),
@@ -87,6 +89,11 @@ class _Entry:
         if not self.text(key):
             raise ConfigError(f"{self.where}.{key}: not set")
         return self.text(key)
+
+    def refuse(self, *keys: str) -> None:
+        for key in keys:
+            if self.fields.get(key):
+                raise ConfigError(f"{self.where}.{key}: not supported")
 
     def file(self, key: str) -> str:
         path = self.text(key)

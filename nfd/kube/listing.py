@@ -100,13 +100,12 @@ class _Text:
     def value(self) -> Any:
         """Return the next value; it must be followed by something."""
         self._peek()
-        self._text, self._at = self._text[self._at :], 0
         while True:
             try:
-                value, end = self._decode(self._text)
+                value, end = self._decode(self._text, self._at)
             except ValueError:
                 # Growing twofold keeps the retries linear in the size of the value.
-                if not self._grow(max(1, len(self._text))):
+                if not self._grow(len(self._text) - self._at):
                     raise
                 continue
             if end < len(self._text) or not self._grow(1):
@@ -114,6 +113,7 @@ class _Text:
                 return value
 
     def _peek(self) -> str:
+        """Return the next sign that is no space, "" at the end."""
         while True:
             while self._at < len(self._text):
                 if self._text[self._at] not in _SPACE:
@@ -123,11 +123,13 @@ class _Text:
                 return ""
 
     def _grow(self, least: int) -> bool:
-        parts, size = [], 0
+        """Read on by `least` characters or more; return whether there were any."""
+        parts = [self._text[self._at :]]
+        size = 0
         for chunk in self._chunks:
             parts.append(self._utf8.decode(chunk))
             size += len(parts[-1])
-            if size >= least:
+            if size >= least and size:
                 break
-        self._text += "".join(parts)
+        self._text, self._at = "".join(parts), 0
         return size > 0

@@ -205,7 +205,8 @@ class Reflector:
         self.handler.replace_end()
         self._version = version
         self.synced.set()
-        self._alive(client)
+        self.error = None
+        self.contact = client.clock.monotonic()
 
     def _watch(self, client: Client, *, initial: bool = False) -> None:
         seconds = self.watch_seconds * random.uniform(1, 2)  # noqa: S311 - to spread

@@ -184,6 +184,8 @@ def _patch(asked: Asked) -> Callable[[JsonObject], JsonObject]:
     apply = {
         "application/json-patch+json": json_patch,
         "application/merge-patch+json": merge_patch,
+        # The same for maps; lists are replaced here, not merged by key.
+        "application/strategic-merge-patch+json": merge_patch,
     }.get(kind)
     if apply is None:
         message = f"the body of the request was in an unknown format: {kind}"

@@ -24,7 +24,7 @@ def json_patch(document: Any, operations: Any) -> Any:
                 _add(document, parts, copy.deepcopy(operation.get("value")))
             case "replace":
                 # What is not there is set all the same, as on the real server.
-                _add(document, parts, copy.deepcopy(operation.get("value")))
+                _set(document, parts, copy.deepcopy(operation.get("value")))
             case "remove":
                 _remove(document, parts)
             case "copy" | "move":
@@ -91,6 +91,13 @@ def _add(document: Any, parts: list[str], value: Any) -> None:
         parent.insert(_index(parent, parts[-1]), value)
     else:
         parent[parts[-1]] = value
+
+
+def _set(document: Any, parts: list[str], value: Any) -> None:
+    parent = _parent(document, parts)
+    if isinstance(parent, list):
+        _remove(document, parts)
+    _add(document, parts, value)
 
 
 def _remove(document: Any, parts: list[str]) -> None:

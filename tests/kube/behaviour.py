@@ -210,6 +210,43 @@ def check_json_patch_of_a_missing_object(world: World) -> None:
         world.client.json_patch(NODES, f"{world.tag}-no", [patch.add(LABELS, {})])
 
 
+def check_json_patch_of_lists(world: World) -> None:
+    name = name_of(world.node())
+
+    def taint(key: str) -> JsonObject:
+        return {"key": key, "effect": "PreferNoSchedule"}
+
+    def patched(*operations: patch.Operation) -> list[str]:
+        node = world.client.json_patch(NODES, name, operations)
+        return [t["key"] for t in node["spec"].get("taints", [])]
+
+    taints = ("spec", "taints")
+    assert patched(patch.add(taints, [taint("a")])) == ["a"]
+    assert patched(patch.add((*taints, "-"), taint("b"))) == ["a", "b"]
+    assert patched(patch.add((*taints, "0"), taint("c"))) == ["c", "a", "b"]
+    assert patched(patch.replace((*taints, "1"), taint("d"))) == ["c", "d", "b"]
+    assert patched(patch.remove((*taints, "0"))) == ["d", "b"]
+    assert (
+        patched(patch.expect(taints, [taint("d"), taint("b")]), patch.remove(taints))
+        == []
+    )
+    move = {"op": "move", "from": "/metadata/labels/behaviour", "path": "/spec/podCIDR"}
+    with pytest.raises(errors.Invalid):
+        patched(patch.remove((*taints, "0")), move)
+    with pytest.raises(errors.Invalid):
+        patched(patch.add((*taints, "5"), taint("e")))
+
+
+def check_json_patch_copies_and_moves(world: World) -> None:
+    node = world.node(labels={"a": "1", "b": "2"})
+    copy = {"op": "copy", "from": "/metadata/labels/a", "path": "/metadata/labels/c"}
+    move = {"op": "move", "from": "/metadata/labels/b", "path": "/metadata/labels/d"}
+    changed = world.client.json_patch(NODES, name_of(node), [copy, move])
+
+    expected = {"behaviour": world.tag, "a": "1", "c": "1", "d": "2"}
+    assert expected == changed["metadata"]["labels"]
+
+
 def check_managed_fields_follow_the_writers(world: World) -> None:
     worker = world.client.but(field_manager="nfd-worker")
     master = world.client.but(field_manager="nfd-master")

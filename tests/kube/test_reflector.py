@@ -216,6 +216,20 @@ def test_a_version_that_is_too_old_leads_to_a_list(api: FakeApi) -> None:
     assert any(isinstance(error, errors.Gone) for error in following.errors)
 
 
+def test_versions_that_are_always_too_old_are_no_busy_loop(api: FakeApi) -> None:
+    api.fault(answer(410, "Expired"), verb="watch", times=None)
+    following: Following
+    clock = FakeClock(
+        on_wait=lambda _: following.stop.set() if len(clock.waits) == 3 else None
+    )
+    client = api.client(retry=NO_RETRY, clock=clock)
+    backoff = Backoff(1.0, 10.0, draw=lambda: 1.0)
+    following = Following(api, client=client, backoff=backoff)
+    following.reflector.run(following.stop)
+
+    assert clock.waits == [2.0, 4.0, 8.0]
+
+
 def test_a_watch_that_ends_by_its_time_is_no_error(api: FakeApi) -> None:
     with Following(api) as following:
         following.wait_for_watch()

@@ -1,0 +1,82 @@
+"""JSON patches, applied by the fake server's own implementation."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nfd.kube.patch import change_map, pointer, remove, same_object
+from tests.fakeapi import Refusal
+from tests.fakeapi.patching import json_patch
+
+KEYS = st.sampled_from(["a", "b", "c/d", "e~f", "~1", ""])
+TEXTS = st.sampled_from(["", "1", "2"])
+PATH = ("metadata", "labels")
+
+
+@given(
+    current=st.none() | st.dictionaries(KEYS, TEXTS),
+    changes=st.dictionaries(KEYS, st.none() | TEXTS),
+)
+def test_a_map_ends_as_wanted_with_the_fewest_operations(
+    current: dict[str, str] | None, changes: dict[str, str | None]
+) -> None:
+    before = {"metadata": {} if current is None else {"labels": current}}
+    operations = change_map(PATH, current, changes)
+    after = json_patch(before, operations)["metadata"].get("labels")
+
+    have = current or {}
+    wanted = {k: v for k, v in {**have, **changes}.items() if v is not None}
+    assert wanted == (after or {})
+    writes = [
+        o for o in operations if o["op"] != "test" and o["path"] != pointer(*PATH)
+    ]
+    assert len(writes) == sum(have.get(k) != v for k, v in changes.items())
+
+
+@given(
+    current=st.dictionaries(KEYS, TEXTS),
+    meanwhile=st.dictionaries(KEYS, TEXTS),
+    changes=st.dictionaries(KEYS, st.none() | TEXTS, min_size=1),
+)
+def test_what_someone_wrote_meanwhile_is_never_overwritten(
+    current: dict[str, str],
+    meanwhile: dict[str, str],
+    changes: dict[str, str | None],
+) -> None:
+    operations = change_map(PATH, current, changes)
+    touched = {k for k, v in changes.items() if current.get(k) != v}
+    differs = any(current.get(k) != meanwhile.get(k) for k in touched)
+    now = {"metadata": {"labels": meanwhile}}
+    if differs:
+        with pytest.raises(Refusal):
+            json_patch(now, operations)
+    else:
+        json_patch(now, operations)
+
+
+def test_a_map_that_appeared_meanwhile_is_not_wiped() -> None:
+    operations = change_map(PATH, None, {"a": "1"})
+    with pytest.raises(Refusal):
+        json_patch({"metadata": {"labels": {"foreign": "1"}}}, operations)
+
+
+def test_exactly_these_operations() -> None:
+    operations = change_map(
+        PATH, {"x.io/old": "1", "b": "1"}, {"x.io/old": None, "b": "2"}
+    )
+
+    expected = [
+        {"op": "test", "path": "/metadata/labels/b", "value": "1"},
+        {"op": "replace", "path": "/metadata/labels/b", "value": "2"},
+        {"op": "test", "path": "/metadata/labels/x.io~1old", "value": "1"},
+        {"op": "remove", "path": "/metadata/labels/x.io~1old"},
+    ]
+    assert expected == operations
+
+
+def test_the_guard_of_identity() -> None:
+    document = {"metadata": {"uid": "u1", "labels": {"a": "1"}}}
+    operations = [same_object("u1"), remove((*PATH, "a"))]
+    assert json_patch(document, operations)["metadata"]["labels"] == {}
+    with pytest.raises(Refusal):
+        json_patch(document, [same_object("u2"), remove((*PATH, "a"))])
