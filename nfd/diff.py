@@ -47,6 +47,8 @@ class Snapshot:
         sources = plain.get("sources")
         sources = sources if isinstance(sources, Mapping) else {}
         raw = plain.get("features")
+        if raw is not None and not isinstance(raw, Mapping):
+            raise NfdError("not the output of 'nfd scan -o json': features is no map")
         return cls(
             {str(key): str(value) for key, value in plain["labels"].items()},
             None if raw is None else Features.from_plain(raw),

@@ -35,16 +35,16 @@ class TinySource(Source[Any]):
         if text is None:
             raise NotPresentError("no /etc/tiny")
         return Features.of(
-            flags={"tiny.found": settings.names},
-            attributes={"tiny.found": {"text": text}},
+            flags={f"{self.name}.found": settings.names},
+            attributes={f"{self.name}.found": {"text": text}},
         )
 
     def labels(
         self, features: Features, settings: TinySettings
     ) -> Mapping[str, LabelValue | str]:
         made: dict[str, LabelValue | str] = {
-            name: LabelValue("true", "tiny.found", name, "named")
-            for name in features.flags.get("tiny.found", ())
+            name: LabelValue("true", f"{self.name}.found", name, "named")
+            for name in features.flags.get(f"{self.name}.found", ())
         }
         return made | dict(settings.extra) if made else {}
 

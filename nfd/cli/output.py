@@ -1,5 +1,6 @@
 """The formats of `nfd scan`: pure functions from a discovery to text."""
 
+import os
 import re
 import sys
 from collections.abc import Iterable, Mapping
@@ -85,7 +86,8 @@ def _table(found: Discovery, *, features: bool) -> str:
     width = max(
         (len(_short(key)) for rows in groups.values() for key, _ in rows), default=0
     )
-    paint = _paint if sys.stdout.isatty() else _plain
+    coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    paint = _paint if coloured else _plain
     lines = []
     for name, rows in groups.items():
         result = found.results.get(name)
@@ -97,8 +99,14 @@ def _table(found: Discovery, *, features: bool) -> str:
     failed = len(found.failed)
     lines.append("")
     tail = f", {failed} failed" if failed else ""
-    lines.append(f"{total} labels from {len(found.results)} sources{tail}")
+    lines.append(
+        f"{_count(total, 'label')} from {_count(len(found.results), 'source')}{tail}"
+    )
     return _lines(lines)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _groups(found: Discovery) -> dict[str, list[tuple[str, str]]]:

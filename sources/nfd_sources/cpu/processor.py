@@ -3,16 +3,13 @@
 Source: spec/worker.md section 1.1, cpu.cpuid and cpu.model.
 """
 
-import logging
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from typing import NamedTuple, Protocol, cast
 
 from nfd.hostroot import NOT_THERE, HostRoot
-from nfd_sources._reading import Gaps
-
-log = logging.getLogger(__name__)
+from nfd_sources._reading import WARNING, Gaps, report
 
 CPUID = "cpu.cpuid"
 MODEL = "cpu.model"
@@ -95,4 +92,4 @@ def read_cpuinfo(host: HostRoot, key: str, gaps: Gaps) -> str | None:
 @cache
 def warn_once(event: str, error: str) -> None:
     """Log what will be so at every discovery of this process."""
-    log.warning("%s error=%s", event, error)
+    report(WARNING, "%s error=%s", event, error)
