@@ -11,10 +11,10 @@ from nfd.gotemplate.formatting import (
     format_value,
     print_value,
     sprint,
-    sprintf,
     sprintln,
 )
 from nfd.gotemplate.functions import Function
+from nfd.gotemplate.printf import sprintf
 from nfd.gotemplate.values import (
     Domains,
     Features,

@@ -1,12 +1,10 @@
-"""Go's `fmt`: `Sprint`, `Sprintln`, `Sprintf` over the values of templates.
+"""Go's `fmt` over the values of templates: one value by one verb, and `Sprint`.
 
 The verbs, flags and complaints (`%!d(string=a)`) are those of Go's package; `%p` is
 refused, since an address differs on every run.
 """
 
-import re
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from nfd.gotemplate.errors import EvaluationError
 from nfd.gotemplate.quoting import format_float, is_escaped_byte, quote
@@ -22,13 +20,9 @@ from nfd.gotemplate.values import (
     to_bytes,
 )
 
-MAX_WIDTH: Final = 1_000_000  # what Go's package takes for a width or precision
-
-_FLAGS = frozenset("#0+- ")
 _INTEGER_VERBS = frozenset("vdboOxXcqU")
 _FLOAT_VERBS = frozenset("vbgGxXfFeE")
 _STRING_VERBS = frozenset("vsxXq")
-_NUMBER = re.compile(r"[0-9]+")
 
 
 def print_value(value: Any) -> str:
@@ -63,20 +57,16 @@ def sprint(*arguments: Any) -> str:
             pieces.append(" ")
         pieces.append(format_value(argument))
         after_string = is_string
-    return _join(pieces)
+    return join_text(pieces)
 
 
 def sprintln(*arguments: Any) -> str:
     """Format with a space between all and a newline at the end."""
-    return _join([" ".join(map(format_value, arguments)), "\n"])
+    return join_text([" ".join(map(format_value, arguments)), "\n"])
 
 
-def sprintf(template: str, *arguments: Any) -> str:
-    """Format by a template of verbs."""
-    return _join(_Formatter(template, arguments).pieces())
-
-
-def _join(pieces: list[str]) -> str:
+def join_text(pieces: list[str]) -> str:
+    """Join pieces within the budget."""
     charge_text(sum(map(len, pieces)))
     return "".join(pieces)
 
@@ -251,10 +241,7 @@ class Printer:
         sign = text[0] if text[0] in "+-" else "+"
         text = text.lstrip("+-")
         if text in ("Inf", "NaN"):
-            shown = self.plus or sign == "-" or (self.space and "+") or text == "Inf"
-            return (
-                self._not_finite(sign, text) if shown else self._pad(text, zero=False)
-            )
+            return self._not_finite(sign, text)
         if self.sharp and verb != "b":
             text = _with_point(text, verb, precision)
         if sign == "+" and self.space and not self.plus:
@@ -267,7 +254,7 @@ class Printer:
 
     def _not_finite(self, sign: str, text: str) -> str:
         if sign == "+" and not self.plus:
-            sign = " " if self.space else ("+" if text == "Inf" else "")
+            sign = " " if self.space else "+" if text == "Inf" else ""
         return self._pad(sign + text, zero=False)
 
     def _complex(self, value: complex, verb: str) -> str:
@@ -304,151 +291,3 @@ def _can_backquote(text: str) -> bool:
         or (letter < " " and letter != "\t")
         for letter in text
     )
-
-
-class _Formatter:
-    """Walks a template of verbs and the arguments they take."""
-
-    def __init__(self, template: str, arguments: tuple[Any, ...]) -> None:
-        self._template = template
-        self._arguments = arguments
-        self._at = 0
-        self._argument = 0
-        self._reordered = False
-        self._good_index = True
-        self._after_index = False
-
-    def pieces(self) -> list[str]:
-        template, end = self._template, len(self._template)
-        pieces: list[str] = []
-        while self._at < end:
-            percent = template.find("%", self._at)
-            if percent < 0:
-                pieces.append(template[self._at :])
-                break
-            if percent > self._at:
-                pieces.append(template[self._at : percent])
-            self._at = percent + 1
-            pieces.append(self._verb())
-        if not self._reordered and self._argument < len(self._arguments):
-            extra = ", ".join(
-                "<nil>"
-                if argument is None
-                else f"{go_type(argument)}={format_value(argument)}"
-                for argument in self._arguments[self._argument :]
-            )
-            pieces.append(f"%!(EXTRA {extra})")
-        return pieces
-
-    def _verb(self) -> str:
-        printer = Printer()
-        self._good_index = True
-        complaints = self._options(printer)
-        if self._at >= len(self._template):
-            return complaints + "%!(NOVERB)"
-        verb = self._template[self._at]
-        self._at += 1
-        if verb == "%":
-            return complaints + "%"
-        if not self._good_index:
-            return f"{complaints}%!{verb}(BADINDEX)"
-        if self._argument >= len(self._arguments):
-            return f"{complaints}%!{verb}(MISSING)"
-        argument = self._arguments[self._argument]
-        self._argument += 1
-        return complaints + printer.top(argument, verb)
-
-    def _options(self, printer: Printer) -> str:
-        template, end = self._template, len(self._template)
-        complaints = ""
-        self._after_index = False
-        while self._at < end and template[self._at] in _FLAGS:
-            _SET_FLAG[template[self._at]](printer)
-            self._at += 1
-        self._index()
-        if self._at < end and template[self._at] == "*":
-            self._at += 1
-            width = self._star()
-            if width is None:
-                complaints += "%!(BADWIDTH)"
-            elif width < 0:
-                width = -width
-                printer.minus, printer.zero = True, False
-            printer.width = width
-            self._after_index = False
-        else:
-            printer.width = self._count()
-            if self._after_index and printer.width is not None:
-                self._good_index = False
-        if self._at + 1 < end and template[self._at] == ".":
-            self._at += 1
-            if self._after_index:
-                self._good_index = False
-            self._index()
-            if self._at < end and template[self._at] == "*":
-                self._at += 1
-                precision = self._star()
-                if precision is None:
-                    complaints += "%!(BADPREC)"
-                elif precision < 0:
-                    precision = None
-                    complaints += "%!(BADPREC)"
-                printer.precision = precision
-                self._after_index = False
-            else:
-                count = self._count()
-                printer.precision = 0 if count is None else count
-        if not self._after_index:
-            self._index()
-        return complaints
-
-    def _count(self) -> int | None:
-        found = _NUMBER.match(self._template, self._at)
-        if found is None:
-            return None
-        if int(found.group()[:-1] or 0) > MAX_WIDTH:
-            self._at = len(self._template)
-            return None
-        self._at = found.end()
-        return int(found.group())
-
-    def _star(self) -> int | None:
-        if self._argument >= len(self._arguments):
-            return None
-        value = self._arguments[self._argument]
-        self._argument += 1
-        if not isinstance(value, int) or isinstance(value, bool):
-            return None
-        return int(value) if abs(value) <= MAX_WIDTH else None
-
-    def _index(self) -> None:
-        """Read an explicit argument index such as `[2]`."""
-        self._after_index = False
-        if self._template[self._at : self._at + 1] != "[":
-            return
-        self._reordered = True
-        close = self._template.find("]", self._at)
-        if close < 0:
-            self._good_index = False
-            self._at += 1
-            return
-        inner = self._template[self._at + 1 : close]
-        self._at = close + 1
-        self._after_index = _NUMBER.fullmatch(inner) is not None
-        if self._after_index and 1 <= int(inner) <= len(self._arguments):
-            self._argument = int(inner) - 1
-        else:
-            self._good_index = False
-
-
-def _flag(name: str) -> Callable[[Printer], None]:
-    return lambda printer: setattr(printer, name, True)
-
-
-_SET_FLAG = {
-    "#": _flag("sharp"),
-    "0": _flag("zero"),
-    "+": _flag("plus"),
-    "-": _flag("minus"),
-    " ": _flag("space"),
-}

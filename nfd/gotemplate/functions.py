@@ -107,7 +107,7 @@ RANDOM_LENGTHS: Mapping[str, Function] = {
 
 _RANDOM = "is random, and a label must be the same on every run"
 _CLOCK = "reads the clock, and a label must be the same on every run"
-_SECRET = "makes keys or secrets, which do not belong in labels"
+_KEYS = "makes keys or secrets, which do not belong in labels"
 _HOST = "reads the environment or network of the agent, which rules must not"
 
 REFUSED: Mapping[str, str] = {
@@ -141,7 +141,7 @@ REFUSED: Mapping[str, str] = {
             "genSignedCert",
             "genSignedCertWithKey",
         ),
-        _SECRET,
+        _KEYS,
     ),
     **dict.fromkeys(("env", "expandenv", "getHostByName"), _HOST),
 }

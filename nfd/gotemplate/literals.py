@@ -148,7 +148,7 @@ def unquote_character(text: str) -> int | None:
 
 
 def _escape(found: re.Match[str], quote: str) -> str | bytes | None:
-    """Return text, or the byte that `\\x` and octal escapes mean."""
+    r"""Return text, or the byte that `\x` and octal escapes mean."""
     simple = found["simple"]
     if simple is not None:
         misplaced = simple in "'\"" and simple != quote

@@ -1,7 +1,5 @@
 """The syntax tree of a template; every node knows its position in the source."""
 
-from typing import Any
-
 import attrs
 
 
@@ -80,7 +78,7 @@ class Field(Node):
 class Chain(Node):
     """`(pipeline).a.b`, or a function's name with fields."""
 
-    operand: Any
+    operand: "Operand"
     fields: tuple[str, ...]
 
 
@@ -95,7 +93,7 @@ class Name(Node):
 class Command(Node):
     """Operands side by side: a value, or a function and its arguments."""
 
-    operands: tuple[Node, ...]
+    operands: tuple["Operand", ...]
 
 
 @attrs.frozen(slots=True, eq=False)
@@ -120,8 +118,8 @@ class Action(Node):
 class If(Node):
     """`if` or `with`: the first branch whose pipeline is true runs."""
 
-    branches: tuple[tuple[Pipeline, tuple[Node, ...]], ...]
-    otherwise: tuple[Node, ...]
+    branches: tuple[tuple[Pipeline, tuple["Statement", ...]], ...]
+    otherwise: tuple["Statement", ...]
     moves_dot: bool
 
 
@@ -130,8 +128,8 @@ class Range(Node):
     """`range`, with the list that runs when there is nothing."""
 
     pipeline: Pipeline
-    body: tuple[Node, ...]
-    otherwise: tuple[Node, ...]
+    body: tuple["Statement", ...]
+    otherwise: tuple["Statement", ...]
 
 
 @attrs.frozen(slots=True, eq=False)
@@ -156,6 +154,12 @@ class Call(Node):
 class Body(Node):
     """A whole template: its statements, variables and deepest nesting."""
 
-    statements: tuple[Node, ...]
+    statements: tuple["Statement", ...]
     slots: int
     depth: int
+
+
+Operand = (
+    Dot | Nil | Bool | Quoted | Number | Variable | Field | Chain | Name | Pipeline
+)
+Statement = Text | Action | If | Range | Break | Continue | Call

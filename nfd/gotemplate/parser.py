@@ -1,14 +1,12 @@
 """Builds the syntax tree of a template, by the grammar of Go 1.26's text/template."""
 
 from collections.abc import Callable
-from typing import Final
 
 from nfd.gotemplate import lexer, nodes
 from nfd.gotemplate.errors import TemplateError
 from nfd.gotemplate.lexer import Source, Token
 from nfd.gotemplate.literals import parse_number, unquote, unquote_character
-
-MAX_NESTING: Final = 64  # controls and parentheses inside each other
+from nfd.gotemplate.scope import Scope, Statements
 
 _OPERANDS = frozenset(
     (
@@ -27,8 +25,6 @@ _OPERANDS = frozenset(
 )
 _NO_FIELDS = (nodes.Bool, nodes.Quoted, nodes.Number, nodes.Nil, nodes.Dot)
 
-Statements = tuple[nodes.Node, ...]
-
 
 class Parser:
     """A recursive descent over the tokens; `templates` holds what was defined.
@@ -44,12 +40,12 @@ class Parser:
         self._refuse = refuse
         self._tokens = lexer.tokenize(source)
         self._next = 0
-        self._scope = _Scope()
+        self._scope = Scope()
         self.templates: dict[str, nodes.Body] = {}
 
     def parse(self) -> dict[str, nodes.Body]:
         """Parse everything; the main template has the empty name."""
-        statements: list[nodes.Node] = []
+        statements: list[nodes.Statement] = []
         while self._peek().kind != lexer.END:
             if self._at_define():
                 self._define()
@@ -114,7 +110,7 @@ class Parser:
         self._parse_body(name, opening)
 
     def _parse_body(self, name: str, opening: Token) -> None:
-        outer, self._scope = self._scope, _Scope()
+        outer, self._scope = self._scope, Scope()
         statements, stop = self._statements(opening)
         if stop.text != "end":
             raise self._unexpected(stop, "{{end}}")
@@ -130,7 +126,7 @@ class Parser:
 
     def _statements(self, opening: Token) -> tuple[Statements, Token]:
         """Parse up to an `end` or `else`, which is returned."""
-        statements: list[nodes.Node] = []
+        statements: list[nodes.Statement] = []
         while self._skip_space().kind != lexer.END:
             statement = self._statement()
             if isinstance(statement, Token):
@@ -138,7 +134,7 @@ class Parser:
             statements.append(statement)
         raise self._error(f"{{{{{opening.text}}}}} has no {{{{end}}}}", opening)
 
-    def _statement(self) -> nodes.Node | Token:
+    def _statement(self) -> nodes.Statement | Token:
         """Parse a text or action; an `end` or `else` comes back as its token."""
         token = self._take()
         if token.kind == lexer.TEXT:
@@ -175,7 +171,7 @@ class Parser:
         self._scope.leave()
         return statement
 
-    def _jump(self, word: Token) -> nodes.Node:
+    def _jump(self, word: Token) -> nodes.Break | nodes.Continue:
         self._expect_close(word.text)
         if not self._scope.loops:
             raise self._error(f"{{{{{word.text}}}}} outside of {{{{range}}}}", word)
@@ -300,7 +296,7 @@ class Parser:
 
     def _command(self) -> nodes.Command:
         start = self._peek()
-        operands: list[nodes.Node] = []
+        operands: list[nodes.Operand] = []
         while True:
             token = self._skip_space()
             if token.kind in _OPERANDS:
@@ -318,7 +314,7 @@ class Parser:
             raise self._error("a value or a function is missing", start)
         return nodes.Command(start.position, tuple(operands))
 
-    def _operand(self) -> nodes.Node:
+    def _operand(self) -> nodes.Operand:
         token = self._take()
         node = self._term(token)
         fields: list[str] = []
@@ -334,7 +330,7 @@ class Parser:
             return nodes.Variable(node.position, node.name, node.slot, tuple(fields))
         return nodes.Chain(node.position, node, tuple(fields))
 
-    def _term(self, token: Token) -> nodes.Node:
+    def _term(self, token: Token) -> nodes.Operand:
         position = token.position
         match token.kind:
             case lexer.FIELD:
@@ -346,8 +342,6 @@ class Parser:
                 return nodes.Name(position, token.text)
             case lexer.VARIABLE:
                 return nodes.Variable(position, token.text, self._assigned(token), ())
-            case lexer.STRING | lexer.RAW_STRING:
-                return nodes.Quoted(position, self._unquote(token))
             case lexer.LEFT_PAREN:
                 self._scope.enter(self._source, token)
                 pipeline = self._pipeline("parentheses", lexer.RIGHT_PAREN)
@@ -357,13 +351,20 @@ class Parser:
                 return nodes.Dot(position)
             case lexer.NIL:
                 return nodes.Nil(position)
-            case lexer.BOOL:
-                return nodes.Bool(position, token.text == "true")
-            case lexer.CHARACTER:
-                code = unquote_character(token.text)
-                if code is None:
-                    raise self._error(f"bad character {token.text}", token)
-                return nodes.Number(position, token.text, code, code, float(code))
+            case _:
+                return self._literal(token)
+
+    def _literal(self, token: Token) -> nodes.Operand:
+        position = token.position
+        if token.kind in (lexer.STRING, lexer.RAW_STRING):
+            return nodes.Quoted(position, self._unquote(token))
+        if token.kind == lexer.BOOL:
+            return nodes.Bool(position, token.text == "true")
+        if token.kind == lexer.CHARACTER:
+            code = unquote_character(token.text)
+            if code is None:
+                raise self._error(f"bad character {token.text}", token)
+            return nodes.Number(position, token.text, code, code, float(code))
         assert token.kind == lexer.NUMBER
         number = parse_number(token.text)
         if isinstance(number, str):
@@ -375,47 +376,6 @@ class Parser:
         if text is None:
             raise self._error(f"bad escape in {token.text}", token)
         return text
-
-
-class _Scope:
-    """The variables of one template and how deep its statements nest."""
-
-    def __init__(self) -> None:
-        self._visible: list[tuple[str, int]] = [("$", 0)]
-        self._slots = 1
-        self._nesting = 0
-        self._deepest = 0
-        self.loops = 0
-
-    def declare(self, name: str) -> int:
-        slot = self._slots
-        self._slots += 1
-        self._visible.append((name, slot))
-        return slot
-
-    def slot(self, name: str) -> int | None:
-        for visible, slot in reversed(self._visible):
-            if visible == name:
-                return slot
-        return None
-
-    def mark(self) -> int:
-        return len(self._visible)
-
-    def release(self, mark: int) -> None:
-        del self._visible[mark:]
-
-    def enter(self, source: Source, at: Token) -> None:
-        self._nesting += 1
-        self._deepest = max(self._deepest, self._nesting)
-        if self._nesting > MAX_NESTING:
-            raise source.error(f"nested deeper than {MAX_NESTING}", at.position)
-
-    def leave(self) -> None:
-        self._nesting -= 1
-
-    def body(self, statements: Statements) -> nodes.Body:
-        return nodes.Body(0, statements, self._slots, self._deepest)
 
 
 def _is_blank(body: nodes.Body) -> bool:

@@ -5,8 +5,9 @@ from typing import Final
 
 import attrs
 
-from nfd.gotemplate.compiler import Body, Frame, compile_templates
+from nfd.gotemplate.compiler import Body, compile_templates
 from nfd.gotemplate.errors import TemplateError
+from nfd.gotemplate.expressions import Frame
 from nfd.gotemplate.functions import REFUSED, functions
 from nfd.gotemplate.lexer import Source
 from nfd.gotemplate.parser import Parser
@@ -65,9 +66,11 @@ class Template:
 def _typed(data: Data) -> Domains:
     root = Domains()
     for domain, features in data.items():
-        typed = root[domain] = Features(features)
-        for name, elements in typed.items():
-            if type(elements) is not list:
+        typed = root[domain] = Features()
+        for name, elements in features.items():
+            if isinstance(elements, list):  # of dicts: taken as it is, for speed
+                typed[name] = elements
+            else:
                 typed[name] = [dict(element) for element in elements]
     return root
 

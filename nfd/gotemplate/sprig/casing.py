@@ -46,7 +46,7 @@ def lower(text: str) -> str:
 
 
 def is_space(letter: str) -> bool:
-    """Tell whether Go's `unicode.IsSpace` holds; it lacks \\x1c to \\x1f."""
+    r"""Tell whether Go's `unicode.IsSpace` holds; it lacks \\x1c to \\x1f."""
     return letter.isspace() and not "\x1c" <= letter <= "\x1f"
 
 
@@ -167,50 +167,45 @@ Word = tuple[int, str]
 def delimited(text: str, connector: str) -> str:
     """Write words in lower case with a connector between, numbers with their word."""
     charge(len(text))
-    if not text:
-        return ""
-    words = _words(text)
+    words = list(_words(text))
+    count = len(words)
+    words.append((_NONE, ""))
     pieces: list[str] = []
-    nothing: Word = (_NONE, "")
-    word = next(words, nothing)
-    following = next(words, nothing)
-    while following is not nothing:
-        kind, _ = word
-        if kind != _CONNECTOR:
-            pieces.append(_lowered(word, connector))
-        last, word = word, following
-        following = next(words, nothing)
+    at = 0
+    while at + 1 < count:
+        kind = words[at][0]
+        pieces.append(_lowered(words[at], connector))
+        at += 1
         if kind == _NUMBER:
-            while word[0] in (_ALPHABET, _NUMBER):
-                pieces.append(_lowered(word, connector))
-                word, following = following, next(words, nothing)
-            if word[0] not in (_NONE, _PUNCTUATION, _CONNECTOR):
-                pieces.append(connector)
-        elif kind == _CONNECTOR:
-            pieces.append(_lowered(last, connector))
-        elif kind == _PUNCTUATION:
-            pass
-        elif word[0] != _NUMBER:
-            if word[0] not in (_CONNECTOR, _PUNCTUATION):
-                pieces.append(connector)
-        elif following is not nothing:
-            number, word = word, following
-            following = next(words, nothing)
-            if word[0] != _ALPHABET:
-                # The number belongs to the word before: "Bld4Floor", "bld4_floor".
-                pieces.append(_lowered(number, connector))
-                if word[0] not in (_CONNECTOR, _PUNCTUATION):
-                    pieces.append(connector)
+            at = _join_number(words, at, pieces, connector)
+        elif kind in (_CONNECTOR, _PUNCTUATION):
+            continue
+        elif words[at][0] != _NUMBER:
+            pieces.append(_between(words[at], connector))
+        elif at + 1 < count:
+            at += 1
+            if words[at][0] == _ALPHABET:
+                pieces += (connector, words[at - 1][1])
+                at = _join_number(words, at, pieces, connector)
             else:
-                pieces.append(connector)
-                pieces.append(_lowered(number, connector))
-                while word[0] in (_ALPHABET, _NUMBER):
-                    pieces.append(_lowered(word, connector))
-                    word, following = following, next(words, nothing)
-                if word[0] not in (_NONE, _CONNECTOR, _PUNCTUATION):
-                    pieces.append(connector)
-    pieces.append(_lowered(word, connector))
+                # The number belongs to the word before: "Bld4Floor", "bld4_floor".
+                pieces += (words[at - 1][1], _between(words[at], connector))
+    pieces.append(_lowered(words[at], connector))
     return "".join(pieces)
+
+
+def _join_number(words: list[Word], at: int, pieces: list[str], connector: str) -> int:
+    """Write the small letters and digits that follow a number; return what is next."""
+    while words[at][0] in (_ALPHABET, _NUMBER):
+        pieces.append(words[at][1])
+        at += 1
+    pieces.append(_between(words[at], connector))
+    return at
+
+
+def _between(word: Word, connector: str) -> str:
+    """Return what separates a word from the one before."""
+    return "" if word[0] in (_NONE, _CONNECTOR, _PUNCTUATION) else connector
 
 
 def _lowered(word: Word, connector: str) -> str:

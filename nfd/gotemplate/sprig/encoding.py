@@ -38,10 +38,10 @@ def _bad_base64(text: str) -> int:
             continue
         if letter in _BASE64:
             in_quantum = (in_quantum + 1) % 4
-        elif letter != "=" or in_quantum < 2:  # noqa: PLR2004 - too few for a byte
+        elif letter != "=" or in_quantum < 2:
             return at
         else:
-            return _bad_padding(data, at + 1, wants_more=in_quantum == 2)  # noqa: PLR2004 - "xx=="
+            return _bad_padding(data, at + 1, wants_more=in_quantum == 2)
     return len(data) - in_quantum
 
 
@@ -70,7 +70,7 @@ def base32_decode(text: str) -> str:
     padding = -1
     for at, letter in enumerate(data):
         in_quantum = at % 8
-        if letter == "=" and in_quantum >= 2 and len(data) - at <= 8:  # noqa: PLR2004 - a quantum
+        if letter == "=" and in_quantum >= 2 and len(data) - at <= 8:
             wanted = 8 - in_quantum
             if len(data) - at < wanted:
                 return _bad_base32(len(data))

@@ -49,25 +49,36 @@ def _encode(
             yield str(int(value))
         case float():
             yield _float(value)
-        case dict() | list() if not value:
-            yield "{}" if isinstance(value, dict) else "[]"
-        case dict():
-            inner = line + indent
-            colon = ": " if indent else ":"
-            for at, (key, item) in enumerate(sorted(value.items())):
-                yield ("," if at else "{") + inner + _string(key, escapes_html) + colon
-                yield from _encode(item, escapes_html, indent, inner)
-            yield line + "}"
-        case list():
-            inner = line + indent
-            for at, item in enumerate(value):
-                yield ("," if at else "[") + inner
-                yield from _encode(item, escapes_html, indent, inner)
-            yield line + "]"
+        case dict() | list():
+            yield from _encode_elements(value, escapes_html, indent, line)
         case _ if hasattr(value, "json_text"):
             yield _string(value.json_text(), escapes_html)
         case _:
             raise EvaluationError(f"JSON cannot hold a {go_type(value)}")
+
+
+def _encode_elements(
+    value: dict[str, Any] | list[Any],
+    escapes_html: bool,  # noqa: FBT001 - inner
+    indent: str,
+    line: str,
+) -> Iterator[str]:
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    if not value:
+        yield opening + closing
+        return
+    inner = line + indent
+    colon = ": " if indent else ":"
+    separator = opening
+    for item in sorted(value.items()) if isinstance(value, dict) else value:
+        yield separator + inner
+        separator = ","
+        element = item
+        if isinstance(value, dict):
+            key, element = item
+            yield _string(key, escapes_html) + colon
+        yield from _encode(element, escapes_html, indent, inner)
+    yield line + closing
 
 
 def _string(text: str, escapes_html: bool) -> str:  # noqa: FBT001 - inner

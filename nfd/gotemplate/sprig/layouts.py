@@ -58,10 +58,10 @@ _WRITE: Final[dict[str, Callable[[Civil], str]]] = {
     "January": lambda at: MONTHS[at.month - 1],
     "Mon": lambda at: WEEKDAYS[at.weekday][:3],
     "Monday": lambda at: WEEKDAYS[at.weekday],
-    "PM": lambda at: "PM" if at.hour >= 12 else "AM",  # noqa: PLR2004 - noon
+    "PM": lambda at: "PM" if at.hour >= 12 else "AM",
     "_2": lambda at: f"{at.day:2d}",
     "__2": lambda at: f"{at.year_day:3d}",
-    "pm": lambda at: "pm" if at.hour >= 12 else "am",  # noqa: PLR2004 - noon
+    "pm": lambda at: "pm" if at.hour >= 12 else "am",
 }
 
 
@@ -97,9 +97,9 @@ def _offset(offset: int, element: str) -> str:
     minutes, seconds = divmod(abs(offset), 60)
     colon = ":" if ":" in element else ""
     text = f"{'-' if offset < 0 else '+'}{minutes // 60:02d}"
-    if len(element) > 3:  # noqa: PLR2004 - more than the hours of "-07"
+    if len(element) > 3:
         text += f"{colon}{minutes % 60:02d}"
-    if len(element.replace(":", "")) > 5:  # noqa: PLR2004 - more than "-0700"
+    if len(element.replace(":", "")) > 5:
         text += f"{colon}{seconds:02d}"
     return text
 
@@ -251,7 +251,7 @@ class _Reader:
         text = self._take(r"[+-]" + colon.join([_TWO] * parts))
         digits = text[1:].replace(":", "")
         hours, minutes, seconds = (int(digits[at : at + 2] or 0) for at in (0, 2, 4))
-        if hours > 24 or minutes > 59 or seconds > 59:  # noqa: PLR2004 - clock
+        if hours > 24 or minutes > 59 or seconds > 59:
             raise self._error()
         offset = hours * 3600 + minutes * 60 + seconds
         self._offset = -offset if text[0] == "-" else offset
@@ -259,25 +259,25 @@ class _Reader:
     def _read_zone(self) -> None:
         name = self._take(_READ["MST"])
         self._offset, self._zone = 0, name
-        if name.startswith("GMT") and len(name) > 3:  # noqa: PLR2004 - "GMT"
+        if name.startswith("GMT") and len(name) > 3:
             self._offset = int(name[3:]) * 3600
 
     def _hour(self) -> int:
         hour = self._numbers.get("hour", 0)
         if "hour12" in self._numbers:
             hour = self._numbers["hour12"]
-            if hour > 12:  # noqa: PLR2004 - clock
+            if hour > 12:
                 raise self._error()
-        if self._afternoon is True and hour < 12:  # noqa: PLR2004 - clock
+        if self._afternoon is True and hour < 12:
             return hour + 12
-        return 0 if self._afternoon is False and hour == 12 else hour  # noqa: PLR2004 - clock
+        return 0 if self._afternoon is False and hour == 12 else hour
 
     def _date(self) -> int:
         numbers = self._numbers
         year = numbers.get("year", 0)
         if "short_year" in numbers:
             short = numbers["short_year"]
-            year = short + (1900 if short >= 69 else 2000)  # noqa: PLR2004 - as Go
+            year = short + (1900 if short >= 69 else 2000)
         month, day = numbers.get("month"), numbers.get("day")
         if "year_day" in numbers:
             days = days_of(year, 1, 1) + numbers["year_day"] - 1
@@ -286,7 +286,7 @@ class _Reader:
             return days
         month = 1 if month is None else month
         day = 1 if day is None else day
-        if not 1 <= month <= 12:  # noqa: PLR2004 - months
+        if not 1 <= month <= 12:
             raise self._error()
         following = days_of(year + month // 12, month % 12 + 1, 1)
         days = days_of(year, month, 1) + day - 1
@@ -298,7 +298,7 @@ class _Reader:
         hour = self._hour()
         minute = self._numbers.get("minute", 0)
         second = self._numbers.get("second", 0)
-        if hour > 23 or minute > 59 or second > 59:  # noqa: PLR2004 - clock
+        if hour > 23 or minute > 59 or second > 59:
             raise self._error()
         offset = self._offset or 0
         unix = self._date() * 86_400 + hour * 3600 + minute * 60 + second - offset

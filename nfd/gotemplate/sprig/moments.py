@@ -9,11 +9,29 @@ from nfd.gotemplate.errors import EvaluationError
 
 _NANO = 1_000_000_000
 _DAY = 86_400
-MONTHS = (
-    "January February March April May June July August September October November "
-    "December"
-).split()
-WEEKDAYS = "Sunday Monday Tuesday Wednesday Thursday Friday Saturday".split()
+MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
+WEEKDAYS = [
+    "Sunday",
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+]
 
 
 class Civil(NamedTuple):
@@ -33,7 +51,7 @@ class Civil(NamedTuple):
 def days_of(year: int, month: int, day: int) -> int:
     """Count the days from 1970-01-01 in the proleptic Gregorian calendar."""
     # A year that begins in March ends with the leap day.
-    shifted = year - (month <= 2)  # noqa: PLR2004 - February
+    shifted = year - (month <= 2)
     era, year_of_era = divmod(shifted, 400)
     day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
     days = year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year
@@ -52,7 +70,7 @@ def date_of(days: int) -> tuple[int, int, int]:
     shifted_month = (5 * day_of_year + 2) // 153
     day = day_of_year - (153 * shifted_month + 2) // 5 + 1
     month = (shifted_month + 2) % 12 + 1
-    return year_of_era + era * 400 + (month <= 2), month, day  # noqa: PLR2004 - February
+    return year_of_era + era * 400 + (month <= 2), month, day
 
 
 @attrs.frozen(slots=True, eq=True)

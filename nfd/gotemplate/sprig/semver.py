@@ -94,7 +94,8 @@ def parse(text: str) -> Version:
     for part in prerelease.split("."):
         if part.isdecimal() and len(part) > 1 and part[0] == "0":
             raise EvaluationError(f"{part!r} of the version {text!r} starts with 0")
-    return Version(*numbers, prerelease, found[8] or "", text)
+    major, minor, patch = numbers
+    return Version(major, minor, patch, prerelease, found[8] or "", text)
 
 
 class Term(NamedTuple):
@@ -250,15 +251,15 @@ def satisfies(constraint: str, version: str) -> bool:
 
 def _increment(part: str) -> Callable[[Version], Version]:
     def run(version: Version) -> Version:
-        parts = {
-            "major": (version.major + 1, 0, 0),
-            "minor": (version.major, version.minor + 1, 0),
-            "patch": (version.major, version.minor, version.patch + 1),
-        }[part]
-        if part == "patch" and version.prerelease:
-            parts = (version.major, version.minor, version.patch)
+        major, minor, patch = version.major, version.minor, version.patch
+        if part == "major":
+            major, minor, patch = major + 1, 0, 0
+        elif part == "minor":
+            minor, patch = minor + 1, 0
+        elif not version.prerelease:
+            patch += 1
         mark = "v" if version.original.startswith("v") else ""
-        return Version(*parts, "", "", mark + ".".join(map(str, parts)))
+        return Version(major, minor, patch, "", "", f"{mark}{major}.{minor}.{patch}")
 
     return run
 

@@ -164,7 +164,7 @@ def url_parse(text: str) -> AnyMap:
 
 def url_join(parts: AnyMap | None) -> str:
     """Make a URL of the parts that `urlParse` gives."""
-    given = {part: (parts or {}).get(part, "") for part in _PARTS}
+    given = {part: (parts or AnyMap()).get(part, "") for part in _PARTS}
     for part, value in given.items():
         if not isinstance(value, str):
             raise EvaluationError(
