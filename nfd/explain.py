@@ -252,6 +252,8 @@ def _label_absent(
                 "rules and features.d could make it",
             )
         )
+    if not maker:
+        facts += _unprefixed(name, found, plan)
     return Explanation(
         key=full,
         kind="label",
@@ -261,6 +263,16 @@ def _label_absent(
         more_files=more,
         nearest=_nearest(full, found.labels),
     )
+
+
+def _unprefixed(name: str, found: Discovery, plan: Plan) -> list[tuple[str, str]]:
+    """Ask the sources that add no prefix (features.d); any key could be theirs."""
+    reasons = (
+        (s.name, _why_not(s, name, found, plan))
+        for s in plan.sources
+        if not s.prefix_labels and s.name in found.results
+    )
+    return [(source, reason) for source, reason in reasons if reason]
 
 
 def _is_settled(facts: Iterable[tuple[str, str]]) -> bool:
