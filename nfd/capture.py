@@ -86,11 +86,14 @@ def write(host: HostRoot, out_path: str, sources: Iterable[str] = ()) -> Written
 
 
 def collect(host: HostRoot, recorder: Recorder) -> dict[str, Entry]:
-    """Place all that answered at its real path, with the links that lead there."""
+    """Place all that answered at its real path, with the links that lead there.
+
+    The recorder may grow meanwhile: a source that timed out can still be reading.
+    """
     links: dict[str, str | None] = {}
     tree: dict[str, Entry] = {}
 
-    for path, names in recorder.folders.items():
+    for path, names in list(recorder.folders.items()):
         real = host.follow(path, links)
         tree[real] = None
         for name in names:
@@ -98,16 +101,15 @@ def collect(host: HostRoot, recorder: Recorder) -> dict[str, Entry]:
             host.follow(child, links)
             if links.get(child) is None:
                 tree.setdefault(child, None if host.kind(child) == "folder" else b"")
-    for path in recorder.modes:
+    for path in list(recorder.modes):
         real = host.follow(path, links)
         tree.setdefault(real, None if host.kind(real) == "folder" else b"")
-    for path in recorder.links:
+    for path, target in list(recorder.links.items()):
         parent, _, name = path.rpartition("/")
-        real = f"{host.follow(parent, links).rstrip('/')}/{name}"
-        links[real] = recorder.links[path]
-    for path, content in recorder.files.items():
+        links[f"{host.follow(parent, links).rstrip('/')}/{name}"] = target
+    for path, content in list(recorder.files.items()):
         tree[host.follow(path, links)] = content
-    tree.update({p: Link(target) for p, target in links.items() if target is not None})
+    tree.update({p: Link(to) for p, to in links.items() if to is not None})
     failed = {
         path: errno.errorcode.get(number, "EIO")
         for path, number in sorted(recorder.errors.items())

@@ -4,6 +4,7 @@ import errno
 import io
 import json
 import re
+import sys
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -209,3 +210,23 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert json.loads(capsys.readouterr().out)["sources"]["pci"]["status"] == "ok"
     assert main(["capture", str(tmp_path / "none/x.tar.xz"), "--root", str(root)]) == 1
     assert "none/x.tar.xz" in capsys.readouterr().err
+
+
+def test_a_failed_source_is_said_and_captured(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "host/sys/bus/pci").mkdir(parents=True)
+    (tmp_path / "host/.nfd").mkdir()
+    (tmp_path / "host/.nfd/errors").write_text("EIO /sys/bus/pci/devices\n")
+    out = tmp_path / "me.tar.xz"
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    args = ["--root", str(tmp_path / "host"), "--sources", "pci"]
+
+    assert main(["capture", str(out), *args]) == 0
+    said = capsys.readouterr().err
+    assert "source pci failed" in said
+    assert "\033[K" in said
+    assert entries(out.read_bytes())["me/.nfd/errors"] == "EIO /sys/bus/pci/devices"
+    assert main(["scan", "--strict", "--root", str(out), "--sources", "pci"]) == 1

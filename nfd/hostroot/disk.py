@@ -1,11 +1,10 @@
 """Trees on disk that are not this process's own: mounted roots, captured folders."""
 
 import os
-from collections.abc import Mapping
 
 from nfd.hostroot import kernel
 from nfd.hostroot.live import os_is_real
-from nfd.hostroot.paths import resolve
+from nfd.hostroot.paths import naming, resolve
 from nfd.hostroot.tree import (
     DIR_FLAGS,
     FOLDER_FLAGS,
@@ -46,11 +45,8 @@ class FolderTree:
         """Open a host path, links resolved inside the folder."""
         if not self._walk:
             return kernel.open_in_root(self._fd, path, flags)
-        try:
+        with naming(path):
             return self._open_real(self.real_path(path), flags)
-        except OSError as error:
-            error.filename = path
-            raise
 
     def _open_real(self, path: str, flags: int) -> int:
         if self._fake:
@@ -87,28 +83,20 @@ class FolderTree:
     def listdir(self, path: str) -> list[str]:
         """List a folder."""
         if self._fake:
-            try:
+            with naming(path):
                 return os.listdir(self._at(self.real_path(path)))
-            except OSError as error:
-                error.filename = path
-                raise
         fd = self.open(path, FOLDER_FLAGS)
         try:
-            return os.listdir(fd)
-        except OSError as error:
-            error.filename = path
-            raise
+            with naming(path):
+                return os.listdir(fd)
         finally:
             os.close(fd)
 
     def mode(self, path: str) -> int:
         """Return the mode of what a path leads to."""
         if self._fake:
-            try:
+            with naming(path):
                 return os.stat(self._at(self.real_path(path))).st_mode
-            except OSError as error:
-                error.filename = path
-                raise
         fd = self.open(path, PATH_FLAGS)
         try:
             return os.fstat(fd).st_mode
@@ -118,7 +106,7 @@ class FolderTree:
     def readlink(self, path: str) -> str:
         """Return a link's target."""
         parent, _, name = path.rstrip("/").rpartition("/")
-        try:
+        with naming(path):
             if self._fake:
                 return os.readlink(f"{self._at(self.real_path(parent))}/{name}")
             fd = self.open(parent or "/", DIR_FLAGS)
@@ -126,9 +114,6 @@ class FolderTree:
                 return os.readlink(name, dir_fd=fd)
             finally:
                 os.close(fd)
-        except OSError as error:
-            error.filename = path
-            raise
 
     def real_path(self, path: str) -> str:
         """Return the host path without links."""
@@ -142,65 +127,48 @@ class FolderTree:
         return self.open(path, DIR_FLAGS), False
 
 
-class KernelTree:
-    """A sysfs or procfs mounted somewhere: `mount` holds the host's `/<name>`.
+class SysfsTree:
+    """A sysfs mounted somewhere, as the host's `/sys`.
 
     No resolving: the kernel makes its links, and none leads out.
     """
 
-    def __init__(self, name: str, mount: str) -> None:
-        self._skip = len(name) + 1
+    def __init__(self, mount: str) -> None:
         self._mount = mount
-        self._trusted = name == "sys"
 
     def _at(self, path: str) -> str:
-        return self._mount + path[self._skip :]
+        return self._mount + path[len("/sys") :]
 
     def read(self, path: str, limit: int) -> bytes:
         """Read a file whole."""
-        try:
+        with naming(path):
             fd = os.open(self._at(path), READ_FLAGS)
-        except OSError as error:
-            error.filename = path
-            raise
-        return read_fd(fd, path, limit, trusted=self._trusted)
+        return read_fd(fd, path, limit, trusted=True)
 
     def listdir(self, path: str) -> list[str]:
         """List a folder."""
-        try:
+        with naming(path):
             return os.listdir(self._at(path))
-        except OSError as error:
-            error.filename = path
-            raise
 
     def mode(self, path: str) -> int:
         """Return the mode of what a path leads to."""
-        try:
+        with naming(path):
             return os.stat(self._at(path)).st_mode
-        except OSError as error:
-            error.filename = path
-            raise
 
     def readlink(self, path: str) -> str:
         """Return a link's target."""
-        try:
+        with naming(path):
             return os.readlink(self._at(path))
-        except OSError as error:
-            error.filename = path
-            raise
 
     def real_path(self, path: str) -> str:
         """Return the host path without links."""
         real = os.path.realpath(self._at(path))
-        return path[: self._skip] + real[len(os.path.realpath(self._mount)) :]
+        return "/sys" + real[len(os.path.realpath(self._mount)) :]
 
     def open_dir(self, path: str) -> tuple[int, bool] | None:
         """Open a folder for fast reading."""
-        try:
-            return os.open(self._at(path), DIR_FLAGS), self._trusted
-        except OSError as error:
-            error.filename = path
-            raise
+        with naming(path):
+            return os.open(self._at(path), DIR_FLAGS), True
 
     def close(self) -> None:
         """Hold nothing."""
@@ -228,17 +196,16 @@ class PrefixTree(FolderTree):
         return os.open(self._at(f"/{top}"), PATH_FLAGS), parts
 
 
-class MountsTree:
-    """Routes the kernel's file systems of a mounted root past path resolving."""
+class MountedTree:
+    """A mounted root of a running host: its sysfs goes past the path resolving."""
 
-    def __init__(self, mounts: Mapping[str, Tree], rest: Tree) -> None:
-        self._mounts = mounts
+    def __init__(self, sysfs: Tree, rest: Tree) -> None:
+        self._sysfs = sysfs
         self._rest = rest
 
     def _tree(self, path: str) -> Tree:
-        if ".." in path:  # may leave the mount
-            return self._rest
-        return self._mounts.get(path.split("/", 2)[1], self._rest)
+        in_sysfs = path.startswith("/sys/") and ".." not in path
+        return self._sysfs if in_sysfs else self._rest
 
     def read(self, path: str, limit: int) -> bytes:
         """Read a file whole."""
@@ -265,5 +232,5 @@ class MountsTree:
         return self._tree(path).open_dir(path)
 
     def close(self) -> None:
-        """Close all parts."""
+        """Close the folder."""
         self._rest.close()

@@ -53,7 +53,7 @@ def _folder(path: str) -> tuple[Tree, bool]:
         rest = FolderTree(path)
     except OSError as error:
         raise HostError(f"host root {path!r}: {error.strerror}") from error
-    return _with_kernel_mounts(path.rstrip("/") + "/", rest)
+    return _with_sysfs(path.rstrip("/") + "/", rest)
 
 
 def _prefix(prefix: str) -> Tree:
@@ -64,25 +64,21 @@ def _prefix(prefix: str) -> Tree:
             f"host root {prefix!r}: none of {prefix}sys, {prefix}proc, {prefix}etc,"
             " … is mounted"
         )
-    return _with_kernel_mounts(prefix, PrefixTree(prefix))[0]
+    return _with_sysfs(prefix, PrefixTree(prefix))[0]
 
 
-def _with_kernel_mounts(start: str, rest: Tree) -> tuple[Tree, bool]:
-    """Put `<start>sys` and `<start>proc` past the path resolving where they are real.
-
-    Returns the tree, and whether `sys` is a mounted sysfs.
-    """
+def _with_sysfs(start: str, rest: Tree) -> tuple[Tree, bool]:
+    """Put `<start>sys` past the path resolving; also tell whether it is a sysfs."""
     from nfd.hostroot import disk, kernel  # noqa: PLC0415 - ctypes: not for "/"
 
-    if not os_is_real():
+    mount = start + "sys"
+    if (
+        not os_is_real()
+        or os.path.islink(mount)
+        or kernel.file_system_magic(mount) != kernel.SYSFS_MAGIC
+    ):
         return rest, False
-    mounts = {
-        name: disk.KernelTree(name, start + name)
-        for name, magic in (("sys", kernel.SYSFS_MAGIC), ("proc", kernel.PROC_MAGIC))
-        if not os.path.islink(start + name)
-        and kernel.file_system_magic(start + name) == magic
-    }
-    return (disk.MountsTree(mounts, rest) if mounts else rest), "sys" in mounts
+    return disk.MountedTree(disk.SysfsTree(mount), rest), True
 
 
 def _recorded_errors(tree: Tree) -> dict[str, int]:

@@ -6,7 +6,6 @@ import os
 import sys
 
 SYSFS_MAGIC = 0x62656572  # statfs(2)
-PROC_MAGIC = 0x9FA0
 _OPENAT2 = 437  # the same on every architecture but alpha
 _RESOLVE_NO_MAGICLINKS = 0x02
 _RESOLVE_IN_ROOT = 0x10

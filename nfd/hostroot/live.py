@@ -14,6 +14,9 @@ def os_is_real() -> bool:
 class LiveTree:
     """The running host as this process sees it ("/"): plain system calls."""
 
+    def __init__(self) -> None:
+        self._real = os_is_real()
+
     def read(self, path: str, limit: int) -> bytes:
         """Read a file whole."""
         fd = os.open(path, READ_FLAGS)
@@ -37,7 +40,7 @@ class LiveTree:
 
     def open_dir(self, path: str) -> tuple[int, bool] | None:
         """Open a folder for fast reading."""
-        if not os_is_real():
+        if not self._real:
             check_folder(self.mode(path), path)
             return None
         return os.open(path, DIR_FLAGS), path.startswith("/sys/")

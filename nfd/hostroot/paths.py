@@ -31,6 +31,22 @@ def os_error(number: int, path: str) -> OSError:
     return OSError(number, os.strerror(number), path)
 
 
+class naming:  # noqa: N801 - reads as a statement: with naming(path)
+    """Gives OSErrors of a block the host path as their `filename`."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if isinstance(error, OSError):
+            error.filename = self._path
+
+
 def resolve(
     path: str, readlink: Callable[[str], str | None], *, last: bool = True
 ) -> str:

@@ -15,9 +15,9 @@ READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 PATH_FLAGS = os.O_PATH | os.O_CLOEXEC
 DIR_FLAGS = PATH_FLAGS | os.O_DIRECTORY
-# One byte more than a page: an attribute of sysfs comes whole, and a read that fills
-# the buffer tells that there may be more.
-FIRST_READ = 4097
+# A page, the most that sysfs gives of a binary file at once: a text attribute comes whole
+# and short, and a read that fills the buffer tells that there may be more.
+FIRST_READ = 4096
 NEXT_READ = 65536
 
 

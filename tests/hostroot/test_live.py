@@ -1,11 +1,12 @@
 """What makes a root live, and what that changes."""
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
-from nfd.hostroot import HostRoot, forms, kernel
+from nfd.hostroot import DEFAULT_LIMIT, HostRoot, forms, kernel
 from nfd.hostroot.disk import FolderTree
 from tests.hostroot.trees import DEVICE, write_archive, write_folder
 
@@ -21,6 +22,18 @@ def test_the_root_folder_is_live_and_reads_the_machine() -> None:
         assert "lo" in host.listdir("/sys/class/net")
 
 
+def test_big_files_of_sysfs_come_whole() -> None:
+    """The kernel gives a page of a binary file at a time."""
+    path = "/sys/kernel/btf/vmlinux"
+    if not os.path.exists(path):
+        pytest.skip(f"this kernel has no {path}")
+    whole = Path(path).read_bytes()
+    with HostRoot() as host, host.dir("/sys/kernel/btf") as folder:
+        assert whole == host.read_bytes(path, limit=len(whole))
+        if len(whole) <= DEFAULT_LIMIT:
+            assert whole.decode("utf-8", "replace") == folder.read_optional("vmlinux")
+
+
 def test_overrides(tmp_path: Path) -> None:
     write_folder(tmp_path)
 
@@ -32,19 +45,58 @@ def test_overrides(tmp_path: Path) -> None:
 
 @pytest.fixture
 def mounted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every `sys` and `proc` passes for a mounted one, without mounting."""
-    kinds = {"sys": kernel.SYSFS_MAGIC, "proc": kernel.PROC_MAGIC}
+    """Every `sys` passes for a mounted one, without mounting."""
+    monkeypatch.setattr(
+        kernel,
+        "file_system_magic",
+        lambda path: kernel.SYSFS_MAGIC if path.endswith("sys") else 0,
+    )
 
-    def magic(path: str) -> int:
-        return kinds.get(os.path.basename(path).rpartition("-")[2], 0)
 
-    monkeypatch.setattr(kernel, "file_system_magic", magic)
-
-
-def test_the_magic_numbers_are_the_kernels() -> None:
+def test_the_magic_number_is_the_kernels() -> None:
     assert kernel.file_system_magic("/sys") == kernel.SYSFS_MAGIC
-    assert kernel.file_system_magic("/proc") == kernel.PROC_MAGIC
+    assert kernel.file_system_magic("/proc") != kernel.SYSFS_MAGIC
     assert kernel.file_system_magic("/none/at/all") == 0
+
+
+def test_a_folder_over_the_real_sysfs() -> None:
+    """Another way to the real root is a folder with a mounted sysfs."""
+    with HostRoot("/proc/self/root") as folder, HostRoot() as real:
+        assert folder.live
+        assert real.listdir("/sys/class/net") == folder.listdir("/sys/class/net")
+        with real.dir("/sys/class/net/lo") as ours, folder.dir(ours.path) as theirs:
+            names = ("mtu", "type", "duplex", "none", "statistics/rx_bytes")
+            expected = ours.read_many(names[:-1], [])
+            assert {"mtu", "type"} <= set(expected)
+            assert expected == theirs.read_many(names[:-1], [])
+            assert "statistics/rx_bytes" in theirs.read_many(names, [])
+        assert os.path.basename(folder.real_path("/sys/class/net/lo")) == "lo"
+
+
+def test_a_link_to_the_real_sysfs_is_no_mount(tmp_path: Path) -> None:
+    (tmp_path / "sys").symlink_to("/sys")
+    with HostRoot(str(tmp_path)) as host:
+        assert not host.live
+        assert not host.exists("/sys/class")
+
+
+@pytest.mark.usefixtures("mounted")
+def test_an_io_error_of_the_fast_path_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(fd: int, size: int) -> bytes:
+        raise OSError(errno.EIO, f"fd {fd} of {size}")
+
+    errors: list[OSError] = []
+    before = len(os.listdir("/proc/self/fd"))
+    with HostRoot(str(write_folder(tmp_path))) as host, host.dir(DEVICE) as device:
+        monkeypatch.setattr(os, "read", failing)
+        found = device.read_many(("vendor", "none"), errors)
+        monkeypatch.undo()
+
+    assert found == {}
+    assert [(errno.EIO, f"{DEVICE}/vendor")] == [(e.errno, e.filename) for e in errors]
+    assert before == len(os.listdir("/proc/self/fd"))
 
 
 @pytest.mark.usefixtures("mounted")
