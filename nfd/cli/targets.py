@@ -19,6 +19,7 @@ from nfd.source import FeatureSpec
 
 _ARCHIVES = (".tar.xz", ".tar.gz", ".tgz", ".tar")
 _FILES = (".json", ".yaml", ".yml")
+_PARTS = frozenset(("flags", "attributes", "instances"))
 
 
 @attrs.frozen(slots=True)
@@ -128,10 +129,10 @@ def parse_features(text: str, path: str) -> Features:
     except NfdError as error:
         raise NfdError(f"{path}: {error}") from None
     if isinstance(plain, dict) and plain.get("kind") == "NodeFeature":
-        plain = (plain.get("spec") or {}).get("features") or {}
+        plain = plain.get("spec")
     if isinstance(plain, dict) and "features" in plain:
         plain = plain["features"]
-    if not isinstance(plain, dict):
+    if not isinstance(plain, dict) or not _PARTS.intersection(plain):
         raise NfdError(f"{path}: holds no features")
     sets = [
         s for part in plain.values() if isinstance(part, dict) for s in part.values()

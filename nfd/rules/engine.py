@@ -63,7 +63,10 @@ def evaluate(
     try:
         verdict = program_of(rule).run(sets, before, trail, outputs)
     except RuleError as error:
-        return _result(rule, "error", trail, str(error))
+        if not trail.unknown:
+            return _result(rule, "error", trail, str(error))
+        # With all sets read, evaluation might have ended before it came here.
+        return _result(rule, "unknown", trail, "; ".join((*trail.unknown, str(error))))
     except Exception as error:  # noqa: BLE001 - a fault here costs only this rule
         told = f"internal error: {type(error).__name__}: {error}"
         return _result(rule, "error", trail, told)

@@ -271,6 +271,16 @@ def test_unknown_terms_in_and_and_or(wanted: Rule, expected: str) -> None:
     assert (expected == "unknown") is bool(result.reason)
 
 
+def test_an_error_behind_an_unknown_term_may_be_no_error() -> None:
+    """With all sets read the first branch might match, and the second never run."""
+    bad = Term("d.f", {"x": expr("Exists", "1")})
+    result = evaluate(Rule("r", match_any=((term("pci.device"),), (bad,))), UNREAD)
+
+    assert result.outcome == "unknown"
+    assert "pci.device: I/O error" in result.reason
+    assert "Exists takes no values" in result.reason
+
+
 @pytest.mark.parametrize(
     ("seen", "expected"),
     [
