@@ -13,7 +13,9 @@ from tests.cluster.api import RefusedError
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.tools import tools
 from tests.deploy.chart import CHART, Manifest, containers, render
+from tests.deploy.kustomize import NAMESPACE, build
 from tests.deploy.test_chart import CUSTOM, EVERYTHING, MATRIX
+from tests.deploy.test_kustomize import OVERLAYS, counted
 
 NAME = "nfd-node-feature-discovery"
 
@@ -42,6 +44,14 @@ def test_the_server_accepts_every_object(namespaced: ControlPlane, name: str) ->
     """Dry runs with strict validation: no unknown, no doubled field."""
     for manifest in render(MATRIX[name]):
         if manifest["kind"] not in CUSTOM:
+            namespaced.admin.apply(manifest, dryRun="All", fieldValidation="Strict")
+
+
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_the_server_accepts_every_overlay(namespaced: ControlPlane, name: str) -> None:
+    namespaced.service_account(NAMESPACE, "default")
+    for manifest in counted(build(f"overlays/{name}")):
+        if manifest["kind"] != "SecurityContextConstraints":
             namespaced.admin.apply(manifest, dryRun="All", fieldValidation="Strict")
 
 
@@ -129,7 +139,7 @@ def test_viewers_see_and_do_not_touch(whole_control_plane: ControlPlane) -> None
 
     def may_list() -> bool:
         try:
-            return viewer.get(path)["items"] == []
+            return bool(viewer.get(path)["items"] == [])
         except RefusedError:
             return False
 

@@ -186,11 +186,12 @@ def test_namespace_override_moves_everything() -> None:
 
 
 def test_crds_are_the_ones_of_this_version() -> None:
-    ours = {path.name: path.read_text() for path in (CHART / "crds").iterdir()}
+    chart, ours = (
+        {path.name: path.read_text() for path in folder.glob("*.yaml")}
+        for folder in (CHART / "crds", ROOT / "deploy" / "crds")
+    )
 
-    assert ours == {
-        path.name: path.read_text() for path in (ROOT / "deploy" / "crds").iterdir()
-    }
+    assert chart == ours
 
 
 def test_app_version_is_the_packages() -> None:
