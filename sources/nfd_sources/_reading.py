@@ -92,6 +92,11 @@ def entries(host: HostRoot, path: str) -> list[str] | None:
         raise
 
 
+def word(yes: bool) -> str:  # noqa: FBT001 - it is the value to convert
+    """Return `true` or `false`, as features hold them."""
+    return "true" if yes else "false"
+
+
 def is_positive(text: str | None) -> bool:
     """Tell whether a text is a decimal integer above zero."""
     return (

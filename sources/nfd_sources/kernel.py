@@ -13,7 +13,7 @@ import attrs
 from nfd.features import Features
 from nfd.hostroot import DEFAULT_LIMIT, HostRoot
 from nfd.source import FeatureSpec, LabelSpec, LabelValue, Source, Watch, setting
-from nfd_sources._reading import INFO, Gaps, report
+from nfd_sources._reading import INFO, Gaps, report, word
 
 OSRELEASE = "/proc/sys/kernel/osrelease"
 MODULES = "/proc/modules"
@@ -102,9 +102,9 @@ class KernelSource(Source[KernelSettings]):
         with gaps.reading(SELINUX):
             if host.exists(FILE_SYSTEMS):
                 enforce = host.read_optional(SELINUX_ENFORCE) or ""
-                attributes[SELINUX] = {"enabled": _word(enforce.startswith("1"))}
+                attributes[SELINUX] = {"enabled": word(enforce.startswith("1"))}
         with gaps.reading(KVM):
-            attributes[KVM] = {"enabled": _word(host.exists(KVM_DEVICE))}
+            attributes[KVM] = {"enabled": word(host.exists(KVM_DEVICE))}
         return Features.of(
             flags=flags, attributes=attributes, unknown=gaps.unknown, notes=gaps.notes
         )
@@ -193,10 +193,6 @@ def parse_builtin(text: str) -> set[str]:
     return {
         p.rpartition("/")[2].removesuffix(".ko") for p in paths if p.endswith(".ko")
     }
-
-
-def _word(yes: bool) -> str:  # noqa: FBT001 - it is the value to convert
-    return "true" if yes else "false"
 
 
 def _config_paths(configured: str, release: str | None) -> Iterator[str]:

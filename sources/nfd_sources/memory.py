@@ -16,7 +16,7 @@ from nfd.source import (
     Source,
     Watch,
 )
-from nfd_sources._reading import Gaps, entries, is_positive, read_folder
+from nfd_sources._reading import Gaps, entries, is_positive, read_folder, word
 
 NODES = "/sys/bus/node/devices"
 SWAPS = "/proc/swaps"
@@ -65,7 +65,7 @@ class MemorySource(Source[NoSettings]):
         with gaps.reading(SWAP):
             swaps = host.read_optional(SWAPS)
             if swaps is not None:
-                attributes[SWAP] = {"enabled": _word(has_swap(swaps))}
+                attributes[SWAP] = {"enabled": word(has_swap(swaps))}
         with gaps.reading(NV):
             instances[NV] = _nvdimms(host, gaps)
         with gaps.reading(HUGE):
@@ -136,10 +136,6 @@ def hugepage_size(name: str) -> str | None:
     return f"{size}{units[unit]}" if size else "0"
 
 
-def _word(yes: bool) -> str:  # noqa: FBT001 - it is the value to convert
-    return "true" if yes else "false"
-
-
 def _numa(host: HostRoot, gaps: Gaps) -> dict[str, str]:
     nodes = entries(host, NODES)
     if nodes is None:
@@ -156,7 +152,7 @@ def _numa(host: HostRoot, gaps: Gaps) -> dict[str, str]:
             unread += 1
     numa = {"node_count": str(len(nodes))}
     if with_cpus > 1 or not unread:
-        numa["is_numa"] = _word(with_cpus > 1)
+        numa["is_numa"] = word(with_cpus > 1)
     return numa
 
 
@@ -188,5 +184,5 @@ def _hugepages(host: HostRoot, gaps: Gaps) -> dict[str, str]:
             unread += 1
     enabled = any(is_positive(count) for count in pages.values())
     if enabled or not unread:
-        pages["enabled"] = _word(enabled)
+        pages["enabled"] = word(enabled)
     return pages
