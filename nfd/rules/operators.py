@@ -71,11 +71,29 @@ def _number(text: str, kind: str) -> Any:
         raise ValueProblem(str(error)) from None
 
 
+def _kept(test: Callable[[str], bool]) -> Test:
+    """Keep the verdicts of a test that costs more than a look-up."""
+    verdicts: dict[str, bool] = {}
+
+    def kept(value: str | None) -> bool:
+        if value is None:
+            return False
+        verdict = verdicts.get(value)
+        if verdict is None:
+            verdict = test(value)
+            if len(verdicts) > MAX_VERDICTS:
+                verdicts.clear()
+            verdicts[value] = verdict
+        return verdict
+
+    return kept
+
+
 def _compare(holds: Callable[[Any, Any], bool]) -> Callable[[Expression], Test]:
     def bind(expression: Expression) -> Test:
         kind = expression.type
         bound = _number(expression.value[0], kind)
-        return lambda value: value is not None and holds(_number(value, kind), bound)
+        return _kept(lambda value: holds(_number(value, kind), bound))
 
     return bind
 
@@ -84,10 +102,10 @@ def _between(holds: Callable[[Any, Any], bool]) -> Callable[[Expression], Test]:
     def bind(expression: Expression) -> Test:
         kind = expression.type
         low, high = (_number(operand, kind) for operand in expression.value)
-        return lambda value: (
-            value is not None
-            and holds(low, number := _number(value, kind))
-            and holds(number, high)
+        return _kept(
+            lambda value: (
+                holds(low, number := _number(value, kind)) and holds(number, high)
+            )
         )
 
     return bind
@@ -105,22 +123,13 @@ def _not_in(expression: Expression) -> Test:
 
 def _in_regexp(expression: Expression) -> Test:
     searches: list[Callable[[str], bool]] = []
-    verdicts: dict[str, bool] = {}  # a search costs as much as 20 look-ups
 
-    def test(value: str | None) -> bool:
-        if value is None:
-            return False
-        verdict = verdicts.get(value)
-        if verdict is None:
-            if not searches:  # compiled when first needed: most rules never get here
-                searches.extend([_pattern(p).search for p in expression.value])
-            verdict = any(search(value) for search in searches)
-            if len(verdicts) > MAX_VERDICTS:
-                verdicts.clear()
-            verdicts[value] = verdict
-        return verdict
+    def test(value: str) -> bool:
+        if not searches:  # compiled when first needed: most rules never get here
+            searches.extend([_pattern(p).search for p in expression.value])
+        return any(search(value) for search in searches)
 
-    return test
+    return _kept(test)
 
 
 def _pattern(text: str) -> Any:
