@@ -195,8 +195,13 @@ def parse_builtin(text: str) -> set[str]:
     }
 
 
-def _config_paths(configured: str, release: str | None) -> Iterator[str]:
+def _config_paths(
+    host: HostRoot, configured: str, release: str | None
+) -> Iterator[str]:
     if configured:
+        # Upstream takes a path of its container: /host-boot/… is the host's /boot/….
+        if host.path.endswith("-"):
+            configured = configured.removeprefix(host.path)
         yield "/" + configured.lstrip("/")
     for path in CONFIG_FILES:
         if "{}" not in path:
@@ -210,7 +215,7 @@ def _read_config(
 ) -> str | None:
     """Return the first configuration that can be read."""
     errors: list[OSError] = []
-    for path in _config_paths(configured, release):
+    for path in _config_paths(host, configured, release):
         try:
             data = host.read_bytes(path)
             if path.endswith(".gz"):

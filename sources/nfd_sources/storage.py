@@ -3,7 +3,6 @@
 Kernel: Documentation/ABI/stable/sysfs-block. Specification: worker.md section 1.7.
 """
 
-import re
 from collections.abc import Mapping
 
 from nfd.errors import NotPresentError
@@ -23,9 +22,12 @@ DEVICES = "/sys/block"
 FEATURE = "storage.block"
 QUEUE_FILES = ("dax", "rotational", "nr_zones", "zoned")
 
-# Block devices that are memory, a file, or a layer over other block devices. They
-# report `rotational` without being disks; the disks below them speak for themselves.
-_NOT_A_DISK = re.compile(r"(?:bcache|dm-|drbd|loop|md_d|md|nbd|ram|zd|zram)[0-9]")
+# Names, without their number, of block devices that are memory, a file, or a layer
+# over other block devices. They report `rotational` without being disks; the disks
+# below them speak for themselves.
+NO_DISKS = frozenset(
+    {"bcache", "dm-", "drbd", "loop", "md", "md_d", "nbd", "ram", "zd", "zram"}
+)
 
 
 class StorageSource(Source[NoSettings]):
@@ -99,4 +101,4 @@ class StorageSource(Source[NoSettings]):
 
 def is_disk(name: str) -> bool:
     """Tell by its kernel name whether a block device is a disk of its own."""
-    return _NOT_A_DISK.match(name) is None
+    return name.rstrip("0123456789") not in NO_DISKS

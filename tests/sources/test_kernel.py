@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from nfd.features import Features
+from nfd.hostroot import HostRoot
 from nfd_sources.kernel import (
     CONFIG,
     CONFIG_FILES,
@@ -117,6 +118,19 @@ def test_config_gz_comes_first_and_a_configured_file_before_it(tmp_path: Path) -
     settings = KernelSettings(kconfig_file="/srv/missing")
 
     assert KernelSource().discover(host, settings).attributes[CONFIG] == {"FROM": "gz"}
+
+
+@pytest.mark.parametrize("path", ["/boot/mine", "{}boot/mine"])
+def test_configured_file_below_upstreams_mount_prefix(
+    tmp_path: Path, path: str
+) -> None:
+    make_root(tmp_path, {"/host-boot/mine": "CONFIG_FROM=mine\n"}).close()
+    prefix = f"{tmp_path}/host-"
+    settings = KernelSettings(kconfig_file=path.format(prefix))
+    with HostRoot(prefix, live=False) as host:
+        features = KernelSource().discover(host, settings)
+
+    assert features.attributes[CONFIG] == {"FROM": "mine"}
 
 
 def test_config_of_a_realtime_kernel(tmp_path: Path) -> None:
