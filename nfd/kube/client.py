@@ -6,14 +6,15 @@ from typing import Any, Self, TypeVar
 
 import attrs
 
-from nfd.kube.answers import Target, decode, lines, status_of
+from nfd.kube.answers import Target, decode, status_of
 from nfd.kube.clock import SYSTEM_CLOCK, Clock, Stop
-from nfd.kube.errors import ApiError, TransportError, Unauthorized
+from nfd.kube.errors import ApiError, NotFound, TransportError, Unauthorized
 from nfd.kube.listing import ListMetadata, items
 from nfd.kube.patch import Operation
 from nfd.kube.resources import JsonObject, Resource
 from nfd.kube.retry import RETRY, RetryPolicy
 from nfd.kube.transport import Response, Transport
+from nfd.kube.watch import Watch
 
 _JSON = "application/json"
 _JSON_PATCH = "application/json-patch+json"
@@ -106,7 +107,7 @@ class Client:
         query: Mapping[str, str],
         read_timeout: float,
         metadata_only: bool = False,
-    ) -> "Watch":
+    ) -> Watch:
         """Start a watch. Not retried: see `Reflector`.
 
         `query` holds resourceVersion, timeoutSeconds and so on; `read_timeout` is
@@ -200,6 +201,23 @@ class Client:
         target = Target("delete", resource, name, namespace)
         body = json.dumps(options).encode()
         self._object("DELETE", target, body=body, content_type=_JSON)
+
+    def served(self, resource: Resource) -> frozenset[str]:
+        """Return what the group and version of `resource` serve.
+
+        Names such as `nodefeaturerules` and `nodefeaturerules/status`; empty where
+        the definitions are missing. Every authenticated user may ask.
+        """
+        try:
+            body = self.raw(resource.root)
+        except NotFound:
+            return frozenset()
+        target = Target("get", Resource("", "", resource.root, "", namespaced=False))
+        try:
+            listed = decode(body).get("resources") or []
+            return frozenset(str(entry["name"]) for entry in listed)
+        except (ValueError, TypeError, KeyError) as error:
+            raise target.bad_answer(ValueError(error)) from error
 
     def raw(self, path: str, *, accept: str = _JSON) -> bytes:
         """Return the body of any other path, such as `/version` or `/readyz`."""
@@ -315,57 +333,6 @@ class Client:
         if content_type:
             headers["Content-Type"] = content_type
         return headers
-
-
-class Watch:
-    """The events of one watch, until the server ends it; close it when done."""
-
-    def __init__(self, target: Target, response: Response) -> None:
-        self._target = target
-        self._response = response
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __iter__(self) -> Iterator[tuple[str, JsonObject]]:
-        """Yield type (ADDED, MODIFIED, DELETED, BOOKMARK) and object of each event.
-
-        Raises:
-            ApiError: An event of type ERROR came, or the stream broke.
-
-        """
-        target = self._target
-        try:
-            for line in lines(self._response.chunks()):
-                kind, obj = _event(line)
-                if kind == "ERROR":
-                    raise target.refused(obj.get("code") or 500, obj, {})
-                yield kind, obj
-        except ValueError as error:
-            raise target.bad_answer(error) from error
-        except TransportError as error:
-            raise target.unreachable(error) from error
-
-    def patience(self, seconds: float) -> None:
-        """Wait so long for each further event before the stream counts as broken."""
-        self._response.patience(seconds)
-
-    def close(self) -> None:
-        """Drop the connection."""
-        self._response.close()
-
-
-def _event(line: bytes) -> tuple[str, JsonObject]:
-    event = decode(line)
-    kind, obj = event.get("type"), event.get("object")
-    if not isinstance(kind, str) or not isinstance(obj, dict):
-        raise ValueError("an event without type or object")
-    if kind != "ERROR" and not obj.get("metadata", {}).get("resourceVersion"):
-        raise ValueError("an event without resourceVersion")
-    return kind, obj
 
 
 def selectors(label_selector: str, field_selector: str) -> dict[str, str]:

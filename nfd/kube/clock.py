@@ -10,12 +10,15 @@ from typing import Protocol
 class Stop(threading.Event):
     """An event that also interrupts what is blocked in the network when set.
 
-    Not for use straight from a signal handler: like every `threading.Event` its
-    lock may be held by the thread that the signal interrupts.
+    A signal handler may set it; the thread that the signal interrupts should then
+    wait with time-outs (a few seconds), for a wait that is just beginning is not
+    woken.
     """
 
     def __init__(self) -> None:
         super().__init__()
+        # The signal may come while its own thread holds the lock.
+        self._cond = threading.Condition(threading.RLock())
         self._callbacks: list[Callable[[], None]] = []
 
     def set(self) -> None:

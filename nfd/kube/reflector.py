@@ -12,7 +12,7 @@ from typing import Protocol
 
 import attrs
 
-from nfd.kube.client import Client, Watch, selectors
+from nfd.kube.client import Client, selectors
 from nfd.kube.clock import Stop
 from nfd.kube.errors import (
     ApiError,
@@ -26,9 +26,9 @@ from nfd.kube.errors import (
 from nfd.kube.listing import ListMetadata
 from nfd.kube.resources import JsonObject, Resource
 from nfd.kube.retry import Backoff
+from nfd.kube.watch import Watch
 
 _INITIAL_END = "k8s.io/initial-events-end"
-_NOT_ALLOWED = frozenset({405, 406, 415})
 
 
 class Handler(Protocol):
@@ -72,9 +72,10 @@ class Reflector:
 
     `watch_seconds`: how long one watch is asked to last, drawn between this and
     twice this. `silence`: a stream that has shown heartbeats (bookmarks, one a
-    minute) and then nothing for so long is dead. `list_interval`: how often to list
-    where watching is not permitted. `denied_wait`: the wait after a list was not
-    permitted. `on_error` is called with every failure, in the reflector's thread.
+    minute) and then nothing for so long is dead. Where the right to watch is missing
+    it lists now and then, where the right to list is missing it asks again: after
+    `denied_wait`, then in growing steps up to `list_interval`. `on_error` is called
+    with every failure, in the reflector's thread. All times are seconds.
 
     `synced` is set by the first complete list and stays. `error` is what is wrong
     now, None while all is well. `contact` is the client's monotonic time of the last
@@ -135,14 +136,16 @@ class Reflector:
             self._version = ""
             return self._failed(client, error, at_once=True)
         except ApiError as error:
-            if error.verb == "watch" and _refused(error) and self._version:
-                # Not permitted, or not served: lists have to do.
-                self._version = ""
+            if _denied(error):
+                self._version = ""  # lists have to do, if they may be had
                 self._failed(client, error)
-                return self.list_interval * random.uniform(0.9, 1.1)  # noqa: S311
-            wait = self._failed(client, error)
-            return max(wait, self.denied_wait) if _refused(error) else wait
+                return self._denied_wait()
+            return self._failed(client, error)
         return 0.0
+
+    def _denied_wait(self) -> float:
+        grown = self.denied_wait * 2.0 ** min(self._failures - 1, 32)
+        return min(grown, self.list_interval) * random.uniform(0.9, 1.1)  # noqa: S311
 
     def _failed(
         self, client: Client, error: ApiError, *, at_once: bool = False
@@ -170,7 +173,7 @@ class Reflector:
                 self._pages_next = not self._version
                 raise
             except ApiError as error:
-                if self._version or not _refused(error):
+                if self._version or not (_denied(error) or _not_known(error)):
                     raise
                 self.streaming_lists = False  # asked once; lists in pages from now on
             else:
@@ -280,9 +283,14 @@ class Reflector:
             self.handler.modified(obj)
 
 
-def _refused(error: ApiError) -> bool:
-    kinds = (Forbidden, Invalid, BadRequest)
-    return isinstance(error, kinds) or error.status in _NOT_ALLOWED
+def _denied(error: ApiError) -> bool:
+    """Whether the verb is not to be had: not permitted, or not served."""
+    return isinstance(error, Forbidden) or error.status == 405
+
+
+def _not_known(error: ApiError) -> bool:
+    """Whether the server does not take the parameters."""
+    return isinstance(error, Invalid | BadRequest) or error.status in {406, 415}
 
 
 def _ends_initial_events(obj: JsonObject) -> bool:

@@ -78,7 +78,9 @@ def shown(obj: JsonObject, *, partial: bool) -> JsonObject:
     }
 
 
-def discovery(path: str, served: list[Resource]) -> JsonObject | None:
+def discovery(
+    path: str, served: list[Resource], with_status: set[str]
+) -> JsonObject | None:
     """The answer to `/version` and to the lists of groups and resources."""
     if path == "/version":
         return {"major": "1", "minor": "36", "gitVersion": "v1.36.0-fakeapi"}
@@ -93,8 +95,10 @@ def discovery(path: str, served: list[Resource]) -> JsonObject | None:
         "apiVersion": "v1",
         "groupVersion": found[0].api_version,
         "resources": [
-            {"name": r.plural, "kind": r.kind, "namespaced": r.namespaced}
+            {"name": name, "kind": r.kind, "namespaced": r.namespaced}
             for r in found
+            for name in (r.plural, f"{r.plural}/status")
+            if name == r.plural or r.plural in with_status
         ],
     }
 

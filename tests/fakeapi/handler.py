@@ -94,7 +94,8 @@ class Handler(BaseHTTPRequestHandler):
     def _other(self, path: str) -> Any:
         if path in {"/readyz", "/livez", "/healthz"}:
             return "ok"
-        found = discovery(path, list(self.api.served.values()))
+        served = list(self.api.served.values())
+        found = discovery(path, served, self.api.store.status_subresources)
         if found is None:
             raise refusals.no_such_resource()
         return found

@@ -103,6 +103,18 @@ def check_create_and_get(world: World) -> None:
         world.node()
 
 
+def check_what_is_served(world: World) -> None:
+    served = world.client.served(NODEFEATURES)
+    names = {"nodefeatures", "nodefeaturerules", "nodefeaturegroups"}
+    assert names <= served
+    assert {"nodefeaturerules/status", "nodefeaturegroups/status"} <= served
+    assert "nodefeatures/status" not in served
+    assert {"nodes", "nodes/status"} <= world.client.served(NODES)
+    nothing = Resource("example.com", "v1", "things", "Thing", namespaced=True)
+    assert not world.client.served(nothing)
+    assert world.powerless.served(NODEFEATURES) == served
+
+
 def check_missing_object(world: World) -> None:
     with pytest.raises(errors.NotFound) as raised:
         world.client.get(NODEFEATURES, f"{world.tag}-no", NAMESPACE)

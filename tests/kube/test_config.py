@@ -1,6 +1,7 @@
 """In-cluster configuration and kubeconfig files."""
 
 import base64
+import json
 import stat
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import yaml
 
 from nfd.errors import ConfigError
 from nfd.kube import kubeconfig
-from nfd.kube.config import authorization, in_cluster, own_namespace
+from nfd.kube.config import authorization, claims, in_cluster, own_namespace
 from nfd.kube.connect import connect
 from nfd.kube.resources import NODES
 from tests.fakeapi import FakeApi
@@ -90,6 +91,14 @@ class TestInCluster:
         (account / "namespace").unlink()
         assert own_namespace(environ, str(account)) == "other"
         assert own_namespace({}, str(account)) == ""
+
+
+def test_the_claims_of_a_token() -> None:
+    node = {"kubernetes.io": {"node": {"name": "n1", "uid": "u1"}}}
+    payload = base64.urlsafe_b64encode(json.dumps(node).encode()).decode().rstrip("=")
+    assert node == claims(f"header.{payload}.signature")
+    for bad in ("", "a.b", "a.?.c", "opaque", "a.W10.c"):
+        assert claims(bad) == {}
 
 
 class TestKubeconfig:

@@ -277,14 +277,14 @@ def test_without_the_right_to_watch_it_lists_now_and_then(api: FakeApi) -> None:
     api.deny("watch", "nodes")
     following: Following
     clock = FakeClock(
-        on_wait=lambda _: following.stop.set() if len(clock.waits) == 3 else None
+        on_wait=lambda _: following.stop.set() if len(clock.waits) == 4 else None
     )
     client = api.client(retry=NO_RETRY, clock=clock)
-    following = Following(api, client=client, list_interval=1000.0)
+    following = Following(api, client=client, denied_wait=60.0, list_interval=200.0)
     following.reflector.run(following.stop)
 
-    assert [*LISTED, *LISTED, *LISTED] == following.seen.log
-    assert all(900 <= wait <= 1100 for wait in clock.waits)
+    assert following.seen.log == LISTED * 4
+    assert clock.waits == pytest.approx([60, 120, 200, 200], rel=0.1)
     expected = "watch nodes at the cluster scope"
     assert isinstance(following.errors[0], errors.Forbidden)
     assert expected == following.errors[0].missing_permission
@@ -293,14 +293,36 @@ def test_without_the_right_to_watch_it_lists_now_and_then(api: FakeApi) -> None:
 def test_without_the_right_to_list_it_asks_seldom(api: FakeApi) -> None:
     api.deny("list", "nodes")
     following: Following
-    clock = FakeClock(on_wait=lambda _: following.stop.set())
+    clock = FakeClock(
+        on_wait=lambda _: following.stop.set() if len(clock.waits) == 2 else None
+    )
     client = api.client(retry=NO_RETRY, clock=clock)
     following = Following(api, client=client, denied_wait=77.0)
     following.reflector.run(following.stop)
 
-    assert clock.waits == [77.0]
+    assert clock.waits == pytest.approx([77, 154], rel=0.1)
     assert not following.reflector.synced.is_set()
     assert isinstance(following.reflector.error, errors.Forbidden)
+
+
+def test_a_right_that_is_given_later_is_used(api: FakeApi) -> None:
+    denial = api.deny("watch", "nodes")
+    with Following(api, denied_wait=0.01) as following:
+        following.seen.wait_for("end", times=2)
+        api.denials.remove(denial)
+        following.wait_for_watch()
+        api.node("n3")
+        following.seen.wait_for("added n3")
+        assert following.reflector.error is None
+
+
+def test_a_watch_that_is_refused_once_is_tried_again(api: FakeApi) -> None:
+    """400 and 422 are no missing right: it does not fall back to lists for long."""
+    api.fault(answer(400, "BadRequest"), verb="watch")
+    with Following(api) as following:
+        following.wait_for_watch()
+
+    assert len(api.asked(verb="list")) == 1
 
 
 def test_a_server_that_asks_for_time_gets_it(api: FakeApi) -> None:
