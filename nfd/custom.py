@@ -5,105 +5,85 @@ configuration, files in custom.d. Source: spec/worker.md section 5.
 """
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
-
-import attrs
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from nfd.errors import ConfigError, RuleError
 from nfd.features import Features
 from nfd.hostroot import HostRoot
 from nfd.labels import Label, Provenance, Refusal
-from nfd.rules.engine import RuleResult, evaluate_all
-from nfd.rules.model import Expression, Rule, Term
 
-NAME = "custom"
+if TYPE_CHECKING:  # the rule engine costs a scan without rules a third of its time
+    from nfd.rules.model import Rule
+    from nfd.rules.worker import CustomLabels
+
 FOLDER = "/etc/kubernetes/node-feature-discovery/custom.d"
 MAX_FILE = 1 << 20  # bytes, as much as a ConfigMap holds
-BUILT_IN = "built-in"
-
-STATIC_RULES = (
-    Rule(
-        "RDMA capable",
-        labels={"rdma.capable": "true"},
-        match_features=(Term("pci.device", {"vendor": Expression("In", ("15b3",))}),),
-        origin=BUILT_IN,
-    ),
-    Rule(
-        "RDMA available",
-        labels={"rdma.available": "true"},
-        match_features=(
-            Term(
-                "kernel.loadedmodule",
-                {"ib_uverbs": Expression("Exists"), "rdma_ucm": Expression("Exists")},
-            ),
-        ),
-        origin=BUILT_IN,
-    ),
-)
-
-
-@attrs.frozen(slots=True)
-class CustomLabels:
-    """What worker rules give: labels as written, and the fate of every rule."""
-
-    labels: tuple[Label, ...]
-    results: tuple[RuleResult, ...]
-
-    @property
-    def refused(self) -> tuple[Refusal, ...]:
-        """The rules that failed or could not be decided, with the reason."""
-        return tuple(
-            Refusal(
-                "rule",
-                result.rule.name,
-                "",
-                result.reason if result.outcome == "error" else f"unknown: {why}",
-                Provenance(NAME, rule=result.rule.name),
-            )
-            for result in self.results
-            if (why := result.reason)
-        )
-
-    @property
-    def unknown_rules(self) -> frozenset[str]:
-        """Names of the rules whose earlier labels must be kept."""
-        return frozenset(
-            r.rule.name for r in self.results if r.reason and r.outcome != "error"
-        )
 
 
 class CustomSource:
     """Makes labels of all features by rules; keys get no prefix here."""
 
-    name: ClassVar[str] = NAME
+    name: ClassVar[str] = "custom"
     label_priority: ClassVar[int] = 10
 
-    def __init__(self, rules: Sequence[Rule] = ()) -> None:
-        self.rules = (*STATIC_RULES, *rules)
+    def __init__(self, rules: "Sequence[Rule]" = ()) -> None:
+        self._added = tuple(rules)
 
-    def rules_of(self, origin: str) -> list[Rule]:
+    @property
+    def rules(self) -> "tuple[Rule, ...]":
+        """All rules in their order, the built-in ones first."""
+        from nfd.rules.worker import STATIC_RULES  # noqa: PLC0415 - see above
+
+        return (*STATIC_RULES, *self._added)
+
+    def rules_of(self, origin: str) -> "list[Rule]":
         """Return the rules that came from one file."""
-        return [rule for rule in self.rules if rule.origin == origin]
+        return [rule for rule in self._added if rule.origin == origin]
 
-    def evaluate(self, features: Features) -> CustomLabels:
+    def evaluate(self, features: Features) -> "CustomLabels":
         """Run the rules in order; a rule that fails costs only itself."""
-        results, _ = evaluate_all(self.rules, features)
-        labels: dict[str, Label] = {}
-        for result in results:
-            made = Provenance(
-                NAME,
-                feature=",".join(sorted(result.rule.reads)),
-                rule=result.rule.name,
-                because=f"rules of {result.rule.origin}",
-            )
-            for key, value in result.labels.items():
-                labels[key] = Label(key, value, made)
-        return CustomLabels(tuple(labels[key] for key in sorted(labels)), results)
+        from nfd.rules.worker import run_rules  # noqa: PLC0415 - see above
+
+        return run_rules(self.rules, features)
 
     def labels(self, features: Features) -> tuple[list[Label], list[Refusal]]:
         """Return the labels that rules make, and the rules that gave no answer."""
+        if not self._added and not features.unknown:
+            return _static_labels(features), []
         made = self.evaluate(features)
         return list(made.labels), list(made.refused)
+
+    def explain(self, name: str, features: Features) -> list[str]:
+        """Tell term by term what the rule of this name found."""
+        from nfd.rules.explain import explain_rule, lines  # noqa: PLC0415 - see above
+        from nfd.rules.worker import run_rules  # noqa: PLC0415
+
+        for index, rule in enumerate(self.rules):
+            if rule.name == name:
+                matched = run_rules(self.rules[:index], features).matched
+                return lines(explain_rule(rule, features, matched))
+        return []
+
+
+def _static_labels(features: Features) -> list[Label]:
+    """Do what the built-in rules do on features that are all known."""
+    made = []
+    modules = features.flags.get("kernel.loadedmodule", frozenset())
+    if {"ib_uverbs", "rdma_ucm"} <= modules:
+        made.append(("rdma.available", "kernel.loadedmodule", "RDMA available"))
+    devices = features.instances.get("pci.device", ())
+    if any(device.get("vendor") == "15b3" for device in devices):
+        made.append(("rdma.capable", "pci.device", "RDMA capable"))
+    return [
+        Label(
+            key,
+            "true",
+            Provenance(
+                "custom", feature=feature, rule=rule, because="rules of built-in"
+            ),
+        )
+        for key, feature, rule in made
+    ]
 
 
 def load_custom(
@@ -131,7 +111,7 @@ def load_custom(
     return CustomSource(rules), tuple(problems)
 
 
-def _file_rules(host: HostRoot, path: str) -> tuple[Rule, ...]:
+def _file_rules(host: HostRoot, path: str) -> "tuple[Rule, ...]":
     from nfd.rules.load import custom_text  # noqa: PLC0415 - needs PyYAML
 
     return custom_text(host.read(path, MAX_FILE), path).checked()
@@ -141,7 +121,7 @@ def _describe(path: str, error: Exception) -> str:
     return f"{path}: {error.strerror}" if isinstance(error, OSError) else str(error)
 
 
-def config_rules_of(plain: Sequence[Any]) -> tuple[Rule, ...]:
+def config_rules_of(plain: Sequence[Any]) -> "tuple[Rule, ...]":
     """Read the value of `sources.custom`; unknown keys mean nothing.
 
     Raises:

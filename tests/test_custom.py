@@ -1,6 +1,8 @@
 """Worker rules: static ones, the configuration's and custom.d (spec/worker.md 5)."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +55,44 @@ def test_static_rules() -> None:
     assert labels(source, flags={"kernel.loadedmodule": ["ib_uverbs", "rdma_ucm"]}) == {
         "rdma.available": "true"
     }
+
+
+@pytest.mark.parametrize("vendor", ["15b3", "8086", None])
+@pytest.mark.parametrize(
+    "modules", [["ib_uverbs", "rdma_ucm", "x"], ["rdma_ucm"], None]
+)
+def test_static_rules_do_without_the_engine(
+    vendor: str | None, modules: list[str] | None
+) -> None:
+    """The short cut gives what the rules give, provenance included."""
+    found = features(
+        instances={"pci.device": [{"vendor": vendor}]} if vendor else {},
+        flags={} if modules is None else {"kernel.loadedmodule": modules},
+    )
+    made = CustomSource().evaluate(found)
+
+    assert (list(made.labels), []) == CustomSource().labels(found)
+
+
+def test_the_engine_stays_unloaded_without_rules() -> None:
+    """It would cost every scan a third of its time."""
+    code = (
+        "import sys, nfd.custom as c, nfd.features as f\n"
+        "c.CustomSource().labels(f.Features())\n"
+        "print([m for m in sys.modules if m.startswith(('nfd.rules', 'yaml', 're2'))])"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    assert done.stdout == "[]\n"
+
+
+def test_a_rule_explains_itself() -> None:
+    source = CustomSource([rule(term("f.g", a=Expression("Exists")), name="mine")])
+    told = source.explain("mine", features(attributes={"f.g": {"a": "1"}}))
+
+    assert told[0] == "rule 'mine' matches"
+    assert source.explain("other", features()) == []
 
 
 @pytest.mark.parametrize(
