@@ -5,18 +5,26 @@ with CRDs of upstream's shape, `whole_control_plane` has ours and everything tha
 pods run. Use names of your own in them.
 """
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cluster.binaries import KUBERNETES, KWOK, Module, UnavailableError, binaries
+from tests.cluster.binaries import KUBERNETES, KWOK, Module, binaries
 from tests.cluster.controlplane import ControlPlane
+from tests.cluster.skipping import skip_where_unavailable
+from tests.cluster.tools import tools
 
 ROOT = Path(__file__).resolve().parents[2]
 DEFINITIONS = ROOT / "deploy" / "crds"
 UPSTREAM_DEFINITIONS = ROOT / "fixtures" / "crds-upstream-shape"
+
+
+@pytest.fixture(scope="session")
+def helm() -> Path:
+    """The real helm."""
+    with skip_where_unavailable("helm"):
+        return tools()["helm"]
 
 
 @pytest.fixture(scope="session")
@@ -63,10 +71,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def require(*modules: Module) -> None:
     """Skip the test where the programs cannot be had; fail it in CI."""
-    try:
+    with skip_where_unavailable("control plane"):
         for module in modules:
             binaries(module)
-    except UnavailableError as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(f"no control plane: {error}")

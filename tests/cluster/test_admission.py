@@ -8,7 +8,9 @@ import pytest
 
 from tests.cluster.api import MERGE_PATCH, Api, RefusedError
 from tests.cluster.controlplane import ControlPlane
-from tests.deploy.chart import render
+from tests.cluster.roles import apply_chart
+
+pytestmark = pytest.mark.usefixtures("helm")
 
 NAMESPACE = "fenced"
 ACCOUNT = "nfd-node-feature-discovery-worker"
@@ -24,17 +26,9 @@ FEATURES = f"/apis/nfd.k8s-sigs.io/v1alpha1/namespaces/{NAMESPACE}/nodefeatures"
 def fenced(control_plane: ControlPlane) -> Iterator[ControlPlane]:
     """The chart's roles and policies, in force."""
     plane = control_plane
-    plane.service_account(NAMESPACE, ACCOUNT)
     for name in (OWN, OTHER, LONG):
         plane.node(name, **{f"{FEATURE}/old": "true", "vendor.example/old": "true"})
-    manifests = [
-        manifest
-        for manifest in render(namespace=NAMESPACE)
-        if "rbac.authorization" in manifest["apiVersion"]
-        or "admissionregistration" in manifest["apiVersion"]
-    ]
-    for manifest in manifests:
-        plane.admin.apply(manifest)
+    manifests = apply_chart(plane, NAMESPACE)
     probe = plane.client(plane.bound_token(NAMESPACE, ACCOUNT, "probe", node=OWN))
 
     def in_force() -> bool:
@@ -268,13 +262,51 @@ def test_finalizer_on_the_own_node_feature_is_refused(worker: Api) -> None:
 
 
 def test_long_node_name_has_a_short_label(fenced: ControlPlane) -> None:
+    """The label cannot hold it; the annotation does, and the master checks the hash."""
     worker = fenced.client(fenced.bound_token(NAMESPACE, ACCOUNT, "long", node=LONG))
     digest = "0123456789abcdef"
+    label = f"{LONG[:46]}-{digest}"
 
-    worker.create(FEATURES, _node_feature(LONG, label=f"{LONG[:46]}-{digest}"))
+    worker.create(FEATURES, _node_feature(LONG, label=label, annotation=LONG))
     worker.delete(f"{FEATURES}/{LONG}")
-    with pytest.raises(RefusedError, match="speak for node"):
-        worker.create(FEATURES, _node_feature(LONG, label=f"{'x' * 46}-{digest}"))
+    for manifest in (
+        _node_feature(LONG, label=label),
+        _node_feature(LONG, label=label, annotation=f"{LONG}.other"),
+        _node_feature(LONG, label=f"{'x' * 46}-{digest}", annotation=LONG),
+    ):
+        with pytest.raises(RefusedError, match="speak for node"):
+            worker.create(FEATURES, manifest)
+
+
+def test_annotation_with_another_nodes_name_is_refused(worker: Api) -> None:
+    with pytest.raises(RefusedError, match=f'speak for node "{OTHER}" .annotation'):
+        worker.create(FEATURES, _node_feature(OWN, annotation=OTHER))
+
+
+def test_many_labels_are_within_the_servers_budget(
+    fenced: ControlPlane, worker: Api
+) -> None:
+    """The cost of expressions is limited; a Node with 2,000 labels is far below."""
+    foreign = {f"vendor.example/label-{number}": "v" for number in range(1500)}
+    ours = {f"{FEATURE}/label-{number}": "v" for number in range(500)}
+    fenced.admin.patch(
+        f"/api/v1/nodes/{OWN}",
+        {"metadata": {"labels": foreign}},
+        content_type=MERGE_PATCH,
+    )
+
+    worker.patch(
+        f"/api/v1/nodes/{OWN}",
+        {"metadata": {"labels": ours}},
+        content_type=MERGE_PATCH,
+    )
+    # Too many keys for the message, which then names none.
+    _assert_refused(
+        worker,
+        OWN,
+        {"metadata": {"labels": dict.fromkeys(foreign)}},
+        "outside its namespaces",
+    )
 
 
 def test_big_node_feature_passes(worker: Api) -> None:
@@ -335,10 +367,15 @@ def _refusal(action: Callable[[], Any]) -> str:
     return ""
 
 
-def _node_feature(name: str, label: str | None = "") -> dict[str, Any]:
+def _node_feature(
+    name: str, label: str | None = "", annotation: str | None = None
+) -> dict[str, Any]:
     metadata: dict[str, Any] = {"name": name}
+    key = "nfd.node.kubernetes.io/node-name"
     if label is not None:
-        metadata["labels"] = {"nfd.node.kubernetes.io/node-name": label or name}
+        metadata["labels"] = {key: label or name}
+    if annotation is not None:
+        metadata["annotations"] = {key: annotation}
     return {
         "apiVersion": "nfd.k8s-sigs.io/v1alpha1",
         "kind": "NodeFeature",

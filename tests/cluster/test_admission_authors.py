@@ -10,6 +10,8 @@ from tests.cluster.api import MERGE_PATCH, Api, RefusedError
 from tests.cluster.controlplane import ControlPlane
 from tests.deploy.chart import Manifest, render
 
+pytestmark = pytest.mark.usefixtures("helm")
+
 NAMESPACE = "trusting"
 TENANT = "tenant-a"
 FEATURES = f"/apis/nfd.k8s-sigs.io/v1alpha1/namespaces/{TENANT}/nodefeatures"

@@ -17,6 +17,8 @@ from tests.deploy.kustomize import NAMESPACE, build
 from tests.deploy.test_chart import CUSTOM, EVERYTHING, MATRIX
 from tests.deploy.test_kustomize import OVERLAYS, counted
 
+pytestmark = pytest.mark.usefixtures("helm")
+
 NAME = "nfd-node-feature-discovery"
 
 

@@ -1,19 +1,15 @@
-"""helm is needed to render the chart: skip without it, fail in CI."""
+"""helm is needed to render the chart."""
 
-import os
+from pathlib import Path
 
 import pytest
 
-from tests.cluster.binaries import UnavailableError
+from tests.cluster.skipping import skip_where_unavailable
 from tests.cluster.tools import tools
 
 
 @pytest.fixture(scope="session")
-def helm() -> None:
-    """Ask for the real helm."""
-    try:
-        tools()
-    except UnavailableError as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(f"no helm: {error}")
+def helm() -> Path:
+    """The real helm."""
+    with skip_where_unavailable("helm"):
+        return tools()["helm"]
