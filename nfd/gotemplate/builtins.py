@@ -16,10 +16,10 @@ from nfd.gotemplate.formatting import (
 from nfd.gotemplate.functions import Function
 from nfd.gotemplate.printf import sprintf
 from nfd.gotemplate.values import (
-    Domains,
-    Features,
+    DomainMap,
+    FeatureMap,
     NilElements,
-    NilFeatures,
+    NilFeatureMap,
     Uint8,
     byte_length,
     charge_text,
@@ -80,9 +80,9 @@ def _element(value: dict[str, Any], key: Any) -> Any:
         return value[key]
     if type(value) is dict:
         return ""
-    if isinstance(value, Domains):
-        return NilFeatures()
-    return NilElements() if isinstance(value, Features) else None
+    if isinstance(value, DomainMap):
+        return NilFeatureMap()
+    return NilElements() if isinstance(value, FeatureMap) else None
 
 
 def _position(key: Any, count: int) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from nfd.gotemplate import nodes
-from nfd.gotemplate.errors import EvaluationError
+from nfd.gotemplate.errors import BudgetError, EvaluationError, RenderingError
 from nfd.gotemplate.expressions import Evaluate, ExpressionCompiler, Frame
 from nfd.gotemplate.formatting import print_value
 from nfd.gotemplate.functions import Function
@@ -111,7 +111,7 @@ class _Compiler(ExpressionCompiler):
                 return
             try:
                 frame.emit(print_value(value))
-            except EvaluationError as error:
+            except RenderingError as error:
                 fail(error)
 
         return run
@@ -148,7 +148,7 @@ class _Compiler(ExpressionCompiler):
             value = evaluate(frame, dot)
             try:
                 items = _items(value, takes_pairs)
-            except EvaluationError as error:
+            except RenderingError as error:
                 fail(error)
             if not items:
                 return otherwise(frame, dot)
@@ -157,7 +157,7 @@ class _Compiler(ExpressionCompiler):
             for item in items:
                 meter.steps += cost
                 if meter.steps > MAX_STEPS:
-                    fail(EvaluationError(f"needs more than {MAX_STEPS} steps"))
+                    fail(BudgetError(f"needs more than {MAX_STEPS} steps"))
                 if body(frame, set_variables(variables, item)) is _BREAK:
                     break
             return None
@@ -180,9 +180,9 @@ class _Compiler(ExpressionCompiler):
             meter.steps += body.weight + 1
             meter.depth += body.depth
             if meter.steps > MAX_STEPS:
-                fail(EvaluationError(f"needs more than {MAX_STEPS} steps"))
+                fail(BudgetError(f"needs more than {MAX_STEPS} steps"))
             if meter.depth > MAX_CALL_DEPTH:
-                fail(EvaluationError("templates call each other too deeply"))
+                fail(BudgetError("templates call each other too deeply"))
             value = evaluate(frame, dot)
             variables = [None] * body.slots
             variables[0] = value

@@ -17,5 +17,13 @@ class TemplateError(NfdError):
         self.column = column
 
 
-class EvaluationError(Exception):
-    """A value or call is wrong; whoever knows the position makes a TemplateError."""
+class RenderingError(Exception):
+    """Rendering must end; whoever knows the position makes a TemplateError of it."""
+
+
+class EvaluationError(RenderingError):
+    """A value or call is wrong; some of sprig's functions go on without telling."""
+
+
+class BudgetError(RenderingError):
+    """A template takes too much of something; nothing goes on after this."""

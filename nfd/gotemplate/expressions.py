@@ -8,7 +8,7 @@ from itertools import zip_longest
 from typing import Any, NamedTuple, NoReturn
 
 from nfd.gotemplate import nodes
-from nfd.gotemplate.errors import EvaluationError
+from nfd.gotemplate.errors import EvaluationError, RenderingError
 from nfd.gotemplate.functions import RANDOM_LENGTHS, REFUSED, Function, GoType
 from nfd.gotemplate.lexer import Source
 from nfd.gotemplate.values import Meter, go_type
@@ -331,7 +331,7 @@ def _invoke(
         def one(frame: Frame, dot: Any) -> Any:
             try:
                 return call(only(frame, dot))
-            except EvaluationError as error:
+            except RenderingError as error:
                 fail(error)
 
         return one
@@ -341,7 +341,7 @@ def _invoke(
         def two(frame: Frame, dot: Any) -> Any:
             try:
                 return call(left(frame, dot), right(frame, dot))
-            except EvaluationError as error:
+            except RenderingError as error:
                 fail(error)
 
         return two
@@ -349,7 +349,7 @@ def _invoke(
     def many(frame: Frame, dot: Any) -> Any:
         try:
             return call(*[evaluate(frame, dot) for evaluate in evaluates])
-        except EvaluationError as error:
+        except RenderingError as error:
             fail(error)
 
     return many
@@ -365,7 +365,7 @@ def _invoke_piped(
         final = last(frame, dot)
         try:
             return call(*[evaluate(frame, dot) for evaluate in before], final)
-        except EvaluationError as error:
+        except RenderingError as error:
             fail(error)
 
     return piped
@@ -399,7 +399,7 @@ def _slow_fields(value: Any, fields: Sequence[str], fail: Fail) -> Any:
     try:
         for name in fields:
             value = field_of(value, name)
-    except EvaluationError as error:
+    except RenderingError as error:
         fail(error)
     return value
 

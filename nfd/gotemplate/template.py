@@ -14,8 +14,8 @@ from nfd.gotemplate.parser import Parser
 from nfd.gotemplate.values import (
     CURRENT,
     MAX_TEXT,
-    Domains,
-    Features,
+    DomainMap,
+    FeatureMap,
     Meter,
     to_bytes,
 )
@@ -63,12 +63,12 @@ class Template:
         return to_bytes(output).decode("utf-8", "replace")
 
 
-def _typed(data: Data) -> Domains:
-    root = Domains()
+def _typed(data: Data) -> DomainMap:
+    root = DomainMap()
     for domain, features in data.items():
-        typed = root[domain] = Features()
+        typed = root[domain] = FeatureMap()
         for name, elements in features.items():
-            if isinstance(elements, list):  # of dicts: taken as it is, for speed
+            if type(elements) is list:  # of dicts: taken as it is, for speed
                 typed[name] = elements
             else:
                 typed[name] = [dict(element) for element in elements]

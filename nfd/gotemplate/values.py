@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from nfd.gotemplate.errors import EvaluationError
+from nfd.gotemplate.errors import BudgetError
 
 MAX_STEPS = 500_000  # work of one rendering: nodes run, elements walked, text made
 MAX_TEXT = 1 << 20  # characters of one string and of the whole output
@@ -46,13 +46,13 @@ class Uint8(int):
     __slots__ = ()
 
 
-class Domains(dict[str, "Features"]):
+class DomainMap(dict[str, "FeatureMap"]):
     """`map[string]map[string][]map[string]string`, the root of the data."""
 
     __slots__ = ()
 
 
-class Features(dict[str, list[dict[str, str]]]):
+class FeatureMap(dict[str, list[dict[str, str]]]):
     """`map[string][]map[string]string`, the features of one domain."""
 
     __slots__ = ()
@@ -94,7 +94,7 @@ class NilElements(list[dict[str, str]]):
     __slots__ = ()
 
 
-class NilFeatures(Features):
+class NilFeatureMap(FeatureMap):
     """A nil `map[string][]map[string]string`."""
 
     __slots__ = ()
@@ -134,19 +134,19 @@ GO_TYPES: dict[type, str] = {
     str: "string",
     dict: "map[string]string",
     list: "[]map[string]string",
-    Domains: "map[string]map[string][]map[string]string",
-    Features: "map[string][]map[string]string",
+    DomainMap: "map[string]map[string][]map[string]string",
+    FeatureMap: "map[string][]map[string]string",
     AnyMap: "map[string]interface {}",
     AnyList: "[]interface {}",
     StringList: "[]string",
     IntList: "[]int",
     ListOfLists: "[][]interface {}",
     NilElements: "[]map[string]string",
-    NilFeatures: "map[string][]map[string]string",
+    NilFeatureMap: "map[string][]map[string]string",
     NilAnyList: "[]interface {}",
     NilStringList: "[]string",
 }
-_NIL = (NilElements, NilFeatures, NilAnyList, NilStringList)
+_NIL = (NilElements, NilFeatureMap, NilAnyList, NilStringList)
 
 
 def go_type(value: object) -> str:
@@ -232,20 +232,20 @@ def charge(steps: int) -> None:
     meter = CURRENT.meter
     meter.steps += steps
     if meter.steps > MAX_STEPS:
-        raise EvaluationError(f"the template needs more than {MAX_STEPS} steps")
+        raise BudgetError(f"the template needs more than {MAX_STEPS} steps")
 
 
 def charge_text(length: int) -> None:
     """Spend the steps of making a text, and refuse an over-long one."""
     if length > MAX_TEXT:
-        raise EvaluationError(f"a text grows longer than {MAX_TEXT} characters")
+        raise BudgetError(f"a text grows longer than {MAX_TEXT} characters")
     charge(length // _TEXT_PER_STEP)
 
 
 def charge_items(count: int) -> None:
     """Spend the steps of making a list, and refuse an over-long one."""
     if count > MAX_ITEMS:
-        raise EvaluationError(f"a list grows longer than {MAX_ITEMS} elements")
+        raise BudgetError(f"a list grows longer than {MAX_ITEMS} elements")
     charge(count)
 
 
@@ -260,7 +260,7 @@ def charge_walk(value: object) -> None:
     while pending:
         elements, depth = pending.pop()
         if depth > MAX_VALUE_DEPTH:
-            raise EvaluationError(f"a value is nested deeper than {MAX_VALUE_DEPTH}")
+            raise BudgetError(f"a value is nested deeper than {MAX_VALUE_DEPTH}")
         for element in elements:
             if isinstance(element, dict | list):
                 charge(1 + len(element))

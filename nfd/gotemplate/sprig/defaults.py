@@ -50,6 +50,8 @@ def fail(message: str) -> str:
 
 def deep_copy(value: Any) -> Any:
     """Copy a value with everything inside."""
+    if value is None:
+        raise EvaluationError("nil cannot be copied")
     charge_walk(value)
     return _copy(value)
 

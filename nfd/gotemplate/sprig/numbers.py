@@ -209,7 +209,7 @@ def _decimal_operation(
         result = _to_decimal(first)
         for other in others:
             result = operation(result, _to_decimal(other))
-        return float(result)
+        return float(result) or 0.0  # the decimal library has no -0
 
 
 def _to_decimal(value: Any) -> "Decimal":

@@ -110,6 +110,7 @@ class Term(NamedTuple):
 
 def parse_constraint(text: str) -> list[list[Term]]:
     """Read a constraint: alternatives (`||`) of terms that must all hold."""
+    text = regex.replace_surrogates(text)
     for found in regex.compile(_RANGE).matches(text):
         low, high = found.group(1), found.group(11)
         text = text.replace(found.group(), f">= {low}, <= {high} ", 1)
