@@ -6,6 +6,7 @@ Rules: the Kubernetes documentation "Labels and Selectors", spec/worker.md secti
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 import attrs
 
@@ -74,6 +75,7 @@ def name_problem(name: str) -> str:
     return ""
 
 
+@lru_cache(4096)
 def key_problem(key: str) -> str:
     """Say why `key` is not a Kubernetes qualified name, or ""."""
     prefix, slash, name = key.partition("/")
