@@ -6,6 +6,7 @@ wrong use. A module that reads its arguments itself has `main(argv) -> int` inst
 """
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -24,6 +25,9 @@ COMMANDS: dict[str, tuple[str, str]] = {  # name: module, one line of help
     "kubectl-nfd": ("nfd.cli.kubectl_nfd", "check rules as upstream's kubectl plug-in"),
     "version": ("nfd.cli.version", "print the version"),
 }
+
+
+_SHORT = frozenset({"scan", "version"})
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -56,6 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+    finally:
+        gc.enable()
     return status
 
 
@@ -73,7 +79,10 @@ def _dispatch(words: list[str]) -> int:
         metavar="COMMAND", title="commands", prog="nfd"
     )
     if command in COMMANDS:
+        gc.disable()  # imports make no garbage, and a scan is over before it pays
         module = import_module(COMMANDS[command][0])
+        if command not in _SHORT:
+            gc.enable()
         if hasattr(module, "main"):
             return int(module.main(words[1:]))
         module.add_parser(commands)
