@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # the rule engine costs a scan without rules a third of its t
     from nfd.rules.worker import CustomLabels
 
 FOLDER = "/etc/kubernetes/node-feature-discovery/custom.d"
+MAX_SHOWN = 5  # elements of each term in an explanation
 MAX_FILE = 1 << 20  # bytes, as much as a ConfigMap holds
 
 
@@ -61,7 +62,7 @@ class CustomSource:
         for index, rule in enumerate(self.rules):
             if rule.name == name:
                 matched = run_rules(self.rules[:index], features).matched
-                return lines(explain_rule(rule, features, matched))
+                return lines(explain_rule(rule, features, matched), MAX_SHOWN)
         return []
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import attrs
 
+from nfd.custom import CustomSource
 from nfd.discovery import Discovery, Plan, describe
 from nfd.features import Features
 from nfd.hostroot import DEFAULT_LIMIT, Recorder
@@ -82,17 +83,19 @@ def explain(
     """
     label = found.labels.get(key) or found.labels.get(f"{FEATURE_NS}/{key}")
     if label is not None:
-        return _label_there(label, found, recorded)
+        return _label_there(label, found, plan, recorded)
     features = found.features
     feature, element = _split_feature(key, features, plan)
     if feature in features.keys():  # noqa: SIM118 - a method of ours
         return _feature_there(feature, element, features, recorded)
-    if feature:
+    if feature and not _writers(key, plan):
         return _feature_absent(feature, found, plan, available)
     return _label_absent(key, found, plan, recorded, tuple(available))
 
 
-def _label_there(label: Label, found: Discovery, recorded: Recorder) -> Explanation:
+def _label_there(
+    label: Label, found: Discovery, plan: Plan, recorded: Recorder
+) -> Explanation:
     made = label.provenance
     facts = [("value", label.value), ("source", made.source)]
     facts += [
@@ -107,8 +110,10 @@ def _label_there(label: Label, found: Discovery, recorded: Recorder) -> Explanat
     ]
     facts += _unwanted(label.key, found)
     features = found.features
+    tried = _tried(plan, features, made.rule)
+    facts += tried
     elements: tuple[str, ...] = ()
-    if made.feature:
+    if made.feature and not tried:
         elements = tuple(_elements(features, made.feature, made.element))
     origin = made.feature.partition(".")[0] if made.feature else made.source
     files, more = _files(recorded, origin, (made.element, label.value))
@@ -121,6 +126,20 @@ def _label_there(label: Label, found: Discovery, recorded: Recorder) -> Explanat
         files=files,
         more_files=more,
     )
+
+
+def _writers(key: str, plan: Plan) -> list[str]:
+    """Name the worker rules that would make a label."""
+    if not isinstance(plan.rules, CustomSource):
+        return []
+    return [rule.name for rule in plan.rules.rules if key in rule.labels]
+
+
+def _tried(plan: Plan, features: Features, rule: str) -> list[tuple[str, str]]:
+    """Tell what a worker rule found, term by term."""
+    if not rule or not isinstance(plan.rules, CustomSource):
+        return []
+    return [("tried", line) for line in plan.rules.explain(rule, features)]
 
 
 def _unwanted(key: str, found: Discovery) -> list[tuple[str, str]]:
@@ -223,6 +242,8 @@ def _label_absent(
     if maker and "/" not in key:
         full = f"{FEATURE_NS}/{key}"
     facts = _unwanted(full, found) or _unwanted(key, found)
+    for rule in _writers(name, plan):
+        facts += _tried(plan, found.features, rule)
     problem = key_problem(full)
     if problem:
         facts.append(("invalid key", problem))

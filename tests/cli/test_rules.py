@@ -241,6 +241,37 @@ def test_explain_knows_earlier_rules(capsys: Capture) -> None:
     assert plain["terms"][0]["elements"][0]["element"] == "has-gpu"
 
 
+def test_explaining_a_label_leads_into_its_rule(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    """Whether the rule made it or not."""
+    folder = tmp_path / "etc/kubernetes/node-feature-discovery/custom.d"
+    folder.mkdir(parents=True)
+    (tmp_path / "proc/sys/kernel").mkdir(parents=True)
+    (tmp_path / "proc/sys/kernel/osrelease").write_text("6.1.0-13-amd64\n")
+    write(
+        folder,
+        """
+- name: new
+  labels: {my.new: "1"}
+  matchFeatures: [{feature: kernel.version, matchExpressions: {major: "6"}}]
+- name: old
+  labels: {my.old: "1"}
+  matchFeatures: [{feature: kernel.version, matchExpressions: {major: "5"}}]
+""",
+    )
+
+    assert main(["explain", "my.new", "--root", str(tmp_path)]) == 0
+    made = capsys.readouterr().out
+    assert main(["explain", "my.old", "--root", str(tmp_path)]) == 1
+    absent = capsys.readouterr().out
+
+    assert "rule:          new" in made
+    assert "+ attribute major: major In 6: is '6'" in made
+    assert "label my.old: not there" in absent
+    assert "- attribute major: major In 5: is '6'" in absent
+
+
 def test_explain_of_an_unknown_rule(capsys: Capture) -> None:
     status, _, err = nfd(capsys, "explain", GOOD[0], "amd-gpv", "--features", HOST)
 
