@@ -4,12 +4,16 @@ Contents stay in memory up to a budget; what is beyond it goes into one nameless
 temporary file. Nothing is ever created under a name that the archive chose.
 """
 
+import bz2
 import errno
+import gzip
 import io
+import lzma
 import os
 import stat
 import tarfile
 import tempfile
+import zlib
 from typing import IO, TypeAlias, cast
 
 import attrs
@@ -19,7 +23,7 @@ from nfd.hostroot.paths import os_error, resolve
 from nfd.hostroot.tree import check_folder
 
 MAX_UNPACKED = 1 << 30  # bytes of tar stream
-MAX_MEMBERS = 500_000
+MAX_ENTRIES = 500_000  # files, links and folders, those that names imply too
 MEMORY_BUDGET = 64 << 20  # bytes of file content
 _TOPS = frozenset(
     [
@@ -39,7 +43,15 @@ _TOPS = frozenset(
         "var",
     ]
 )
-_OPENERS = {b"\x1f\x8b": "gzip", b"\xfd7": "lzma", b"BZ": "bz2"}
+_BROKEN = (
+    EOFError,
+    OSError,
+    RuntimeError,
+    ValueError,
+    lzma.LZMAError,
+    tarfile.TarError,
+    zlib.error,
+)
 
 
 @attrs.frozen(slots=True)
@@ -57,6 +69,8 @@ class _Link:
 
 class _Folder(dict[str, "_Node"]):
     """Entries by name."""
+
+    __slots__ = ()
 
 
 _Content: TypeAlias = bytes | _Spilled
@@ -96,24 +110,24 @@ class ArchiveTree:
         path: str,
         *,
         max_unpacked: int = MAX_UNPACKED,
-        max_members: int = MAX_MEMBERS,
+        max_entries: int = MAX_ENTRIES,
         memory_budget: int = MEMORY_BUDGET,
     ) -> None:
         self._name = path
         self._memory_left = memory_budget
+        self._entries_left = max_entries
         self._spill: IO[bytes] | None = None
         top = _Folder()
         try:
             with open(path, "rb") as file, _decompressed(file) as stream:
                 bounded = _Bounded(stream, max_unpacked, path)
                 with tarfile.open(fileobj=bounded, mode="r|") as archive:
-                    for count, member in enumerate(archive):
-                        self._check_count(count, max_members)
+                    for member in archive:
                         self._add(top, archive, member)
         except HostError:
             self.close()
             raise
-        except (OSError, EOFError, tarfile.TarError, ValueError, RuntimeError) as error:
+        except _BROKEN as error:
             self.close()
             raise HostError(f"archive {path!r}: {error}") from error
         self._root = _root_of(top)
@@ -128,27 +142,34 @@ class ArchiveTree:
             spill.close()
             self._spill = None
 
-    def _check_count(self, count: int, most: int) -> None:
-        if count >= most:
-            raise HostError(f"archive {self._name!r}: more than {most} members")
+    def _count(self) -> None:
+        self._entries_left -= 1
+        if self._entries_left < 0:
+            raise HostError(f"archive {self._name!r}: more entries than the limit")
+
+    def _folder(self, above: _Folder, part: str, name: str) -> _Folder:
+        """Return the folder `part` of another, made where it is missing."""
+        folder = above.get(part)
+        if folder is None:
+            self._count()
+            folder = above[part] = _Folder()
+        if not isinstance(folder, _Folder):
+            raise self._hostile(name, f"{part!r} is a file or link already")
+        return folder
 
     def _add(
         self, top: _Folder, archive: tarfile.TarFile, member: tarfile.TarInfo
     ) -> None:
         parts = self._parts(member.name)
+        if not parts:
+            return  # "./"
         folder = top
-        for part in parts[:-1]:
-            below = folder.setdefault(part, _Folder())
-            if not isinstance(below, _Folder):
-                raise self._hostile(member.name, "a file or link holds it")
-            folder = below
-        node: _Node
+        for part in parts if member.isdir() else parts[:-1]:
+            folder = self._folder(folder, part, member.name)
         if member.isdir():
-            if parts and not isinstance(
-                folder.setdefault(parts[-1], _Folder()), _Folder
-            ):
-                raise self._hostile(member.name, "a file or link has its name")
             return
+        self._count()
+        node: _Node
         if member.issym():
             node = _Link(member.linkname)
         elif member.islnk():
@@ -157,7 +178,7 @@ class ArchiveTree:
             node = self._content(archive.extractfile(member), member.size)
         else:
             raise self._hostile(member.name, "a device, FIFO or unknown type")
-        if not parts or isinstance(folder.get(parts[-1]), _Folder):
+        if isinstance(folder.get(parts[-1]), _Folder):
             raise self._hostile(member.name, "a folder has its name")
         folder[parts[-1]] = node
 
@@ -268,21 +289,11 @@ class ArchiveTree:
 def _decompressed(file: IO[bytes]) -> IO[bytes]:
     magic = file.read(2)
     file.seek(0)
-    match _OPENERS.get(magic):
-        case "gzip":
-            import gzip  # noqa: PLC0415 - only for such an archive
-
-            return cast("IO[bytes]", gzip.open(file))
-        case "lzma":
-            import lzma  # noqa: PLC0415 - only for such an archive
-
-            return lzma.open(file)
-        case "bz2":
-            import bz2  # noqa: PLC0415 - only for such an archive
-
-            return bz2.open(file)
-        case _:
-            return file
+    if magic == b"\x1f\x8b":
+        return cast("IO[bytes]", gzip.open(file))
+    if magic == b"\xfd7":
+        return lzma.open(file)
+    return bz2.open(file) if magic == b"BZ" else file
 
 
 def _root_of(top: _Folder) -> _Folder:

@@ -171,7 +171,7 @@ class HostRoot:
         The name is the answer for `driver`, `subsystem` and `iommu_group` links.
         """
         target = self.readlink(path)
-        return None if target is None else os.path.basename(target)
+        return None if target is None else target.rpartition("/")[2]
 
     def real_path(self, path: str) -> str:
         """Return a path with all links resolved inside the root; it need not exist."""
@@ -270,6 +270,8 @@ class HostDir:
                     close(fd)
                 if len(data) == FIRST_READ:
                     data = self._host.read_bytes(f"{self.path}/{name}")
+            except FileNotFoundError:
+                continue
             except OSError as error:
                 if error.errno not in NOT_THERE:
                     error.filename = f"{self.path}/{name}"
@@ -313,7 +315,7 @@ class HostDir:
         if not self._is_direct(name):
             return self._host.link_name(f"{self.path}/{name}")
         try:
-            return os.path.basename(os.readlink(name, dir_fd=self._fd))
+            return os.readlink(name, dir_fd=self._fd).rpartition("/")[2]
         except OSError as error:
             if error.errno in NOT_THERE:
                 return None
