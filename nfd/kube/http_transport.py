@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 from urllib.parse import urlencode
 
 from nfd.kube.clock import Stop
@@ -57,7 +58,7 @@ class HttpTransport:
     ) -> Response:
         """See `Transport.request`."""
         target = self._address.prefix + path + ("?" + urlencode(query) if query else "")
-        wire = self._take(min(timeout, self._connect_timeout))
+        wire = self._take(min(timeout, self._connect_timeout), stop)
         deadline = None if stream else time.monotonic() + timeout
         try:
             wire.sock.settimeout(timeout)
@@ -79,7 +80,7 @@ class HttpTransport:
         for wire in idle:
             wire.close()
 
-    def _take(self, timeout: float) -> "_Wire":
+    def _take(self, timeout: float, stop: Stop | None) -> "_Wire":
         context = self._tls.context() if self._tls else None
         while True:
             with self._lock:
@@ -90,11 +91,11 @@ class HttpTransport:
                 return wire
             wire.close()  # the server hung up while it lay idle, or files were rotated
         wire = _Wire(self._address, self._server_name, context, timeout)
+        wire.stop = stop
         try:
             wire.connect()
         except OSError as error:
-            wire.close()
-            raise TransportError.of(error) from error
+            raise _failure(error, stop) from error
         return wire
 
     def _give_back(self, wire: "_Wire") -> None:
@@ -110,6 +111,7 @@ class _Wire(http.client.HTTPConnection):
 
     auto_open = 0  # a lost connection is an error to report, not to paper over
     sock: socket.socket
+    stop: Stop | None = None
 
     def __init__(
         self, to: Address, server_name: str, context: ssl.SSLContext | None, wait: float
@@ -119,16 +121,36 @@ class _Wire(http.client.HTTPConnection):
         self._server_name = server_name
 
     def connect(self) -> None:
-        sock = socket.create_connection((self.host, self.port), self.timeout)
+        found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
+        *others, last = found
+        for family, _, _, _, where in others:
+            try:
+                self.sock = self._connect(family, where)
+            except OSError:
+                continue  # of several addresses the last one's error is told
+            return
+        self.sock = self._connect(last[0], last[4])
+
+    def _connect(self, family: int, where: Any) -> socket.socket:
+        sock = socket.socket(family, socket.SOCK_STREAM)
         try:
+            sock.settimeout(self.timeout)
             for option in keep_alive_options():
                 sock.setsockopt(*option)
+            with _interruptible(sock, self.stop):
+                sock.connect(where)
             if self.context is not None:
-                sock = self.context.wrap_socket(sock, server_hostname=self._server_name)
+                sock = self.context.wrap_socket(
+                    sock,
+                    server_hostname=self._server_name,
+                    do_handshake_on_connect=False,
+                )
+                with _interruptible(sock, self.stop):
+                    sock.do_handshake()
         except BaseException:
             sock.close()
             raise
-        self.sock = sock
+        return sock
 
 
 class _HttpResponse:

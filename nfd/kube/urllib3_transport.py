@@ -30,7 +30,10 @@ _in_use = threading.local()
 
 
 class Urllib3Transport:
-    """Keeps up to `idle` connections open between requests; threads may share it."""
+    """Keeps up to `idle` connections open between requests; threads may share it.
+
+    While it connects (`connect_timeout` at most) it cannot be interrupted.
+    """
 
     def __init__(
         self,

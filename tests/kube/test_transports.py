@@ -1,5 +1,6 @@
 """Both transports, plain and with TLS, against a server that misbehaves."""
 
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from nfd.kube.clock import Stop
 from nfd.kube.config import TokenFile
 from nfd.kube.connect import TransportName
 from nfd.kube.errors import BadAnswer, Unauthorized, Unreachable
+from nfd.kube.http_transport import HttpTransport
 from nfd.kube.resources import NODES
 from nfd.kube.retry import NO_RETRY
 from nfd.kube.transport import Connection, address
@@ -188,6 +190,27 @@ def test_stop_ends_a_watch(client: Client) -> None:
             next(events)
         assert time.monotonic() - start < 1.0
         timer.join()
+
+
+def test_stop_ends_a_tls_handshake_and_a_connection_attempt() -> None:
+    """Whoever does not answer, or drops packets, holds nobody up."""
+    with socket.create_server(("127.0.0.1", 0), backlog=1) as silent:
+        port = silent.getsockname()[1]
+        transport = HttpTransport(Connection(server=f"https://127.0.0.1:{port}"))
+
+        def blocked() -> None:
+            with pytest.raises(Unreachable, match="stopped"):
+                Client(transport=transport, stop=stop).get(NODES, "n1")
+
+        # The first two shake hands with nobody, later ones find the queue full.
+        for _ in range(4):
+            stop = Stop()
+            timer = threading.Timer(0.1, stop.set)
+            timer.start()
+            start = time.monotonic()
+            blocked()
+            assert time.monotonic() - start < 1.0
+            timer.join()
 
 
 def test_nothing_is_sent_after_stop(api: FakeApi, client: Client) -> None:
