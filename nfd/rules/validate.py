@@ -1,5 +1,6 @@
 """Finds mistakes in rules before they run: all that upstream is silent about."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -19,6 +20,10 @@ from nfd.rules.policy import Policy, taint_problem
 from nfd.rules.problems import Problem, Severity
 
 POLICY = Policy(enable_taints=True)
+
+_ACTION = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+_QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*"|`[^`]*`|/\*.*?\*/', re.DOTALL)
+_FIELD = re.compile(r"(?<![\w.)$])\.(\w+\.\w+)")
 
 
 def validate(
@@ -136,6 +141,21 @@ class _Checker:
                 self._error(field, str(error).removeprefix(f"{field}: "))
             if not rule.terms:
                 self._warn(field, "is never used: the rule has no matchers")
+            self._template_features(field, text)
+
+    def _template_features(self, field: str, text: str) -> None:
+        """Warn of features that a template names and a block does not look at."""
+        blocks = [(f"matchAny[{i}]", b) for i, b in enumerate(self.rule.match_any)]
+        if self.rule.match_features:
+            blocks.append(("matchFeatures", self.rule.match_features))
+        actions = " ".join(_ACTION.findall(text))
+        named = set(_FIELD.findall(_QUOTED.sub("", actions)))
+        for where, terms in blocks:
+            features = {f for term in terms for f in (term.feature, term.key)}
+            for feature in sorted(named - features):
+                self._warn(
+                    field, f"names {feature}, which is not in {where}; fails there"
+                )
 
     def _outputs(self) -> None:
         rule, policy = self.rule, self.policy

@@ -58,6 +58,9 @@ def terms(*feature_and_expressions: str) -> str:
         ),
         "- name: r\n  labels: {a: '1', v.io/b: '@kernel.version.full'}",
         "- name: r\n  extendedResources: {v.io/b: '@acme.x.y', c: '1Ki'}",
+        """- name: r
+  labelsTemplate: '{{ range .Pci.Device }}{{ .class }}.x{{ print ".cpu.cpuid" }}={{ len $.pci.device }}{{ end }}'
+  matchFeatures: [{feature: Pci.Device}]""",
         "- name: r\n  taints: [{key: v.io/t, effect: NoSchedule}]",
         "- name: q\n  vars: {v: x}\n" + terms("rule.matched, matchExpressions: {v: {op: Exists}}"),
         terms("rule.matched, matchExpressions: {v: {op: DoesNotExist}}"),
@@ -79,6 +82,7 @@ def test_good_rules(rule: str) -> None:
         ("- {name: r, labelsTemplate: '{{', matchFeatures: [{feature: pci.device}]}", "error: f: labelsTemplate: rule 'r': line 1"),
         ("- {name: r, varsTemplate: 'x={{ nope }}', matchFeatures: [{feature: pci.device}]}", "nope"),
         ("- {name: r, labelsTemplate: 'a=b'}", "warning: f: labelsTemplate: rule 'r': is never used"),
+        ("- {name: r, labelsTemplate: 'a={{ len .pci.device }}', matchAny: [{matchFeatures: [{feature: pci.device}]}, {matchFeatures: [{feature: cpu.cpuid}]}]}", "warning: f: labelsTemplate: rule 'r': names pci.device, which is not in matchAny[1]; fails there"),
         ("- {name: r, labels: {kubernetes.io/x: '1'}}", "error: f: labels.kubernetes.io/x: rule 'r': namespace is not allowed"),
         ("- {name: r, labels: {x: 'a b'}}", "error: f: labels.x: rule 'r': the value may hold"),
         ("- {name: r, labels: {'x y': '1'}}", "the name part may hold"),
@@ -129,7 +133,7 @@ def test_the_policy_counts() -> None:
 
 def test_rules_can_be_tried_on_features() -> None:
     rule = (
-        "- {name: r, labelsTemplate: 'x={{ .kernel.version }}',"
+        "- {name: r, labelsTemplate: 'x={{ (index .pci.device 0).vendor }}',"
         " matchFeatures: [{feature: pci.device}]}"
     )
 
