@@ -7,6 +7,7 @@ import argparse
 import signal
 import sys
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 
 from tests.cluster.binaries import UnavailableError
@@ -28,9 +29,9 @@ def main() -> int:
     # Ignored signals are inherited, for example by a job in the background.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with tempfile.TemporaryDirectory(prefix="nfd-cluster-") as temporary:
+    with nullcontext(options.folder) if options.folder else _temporary() as folder:
         control_plane = ControlPlane(
-            options.folder or Path(temporary),
+            Path(folder),
             controller_manager=options.all,
             scheduler=options.all,
             kwok=options.all,
@@ -48,6 +49,10 @@ def main() -> int:
         finally:
             control_plane.stop()
     return 0
+
+
+def _temporary() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="nfd-cluster-")
 
 
 if __name__ == "__main__":

@@ -23,13 +23,10 @@ annotations:
 {{- end }}
 {{- end }}
 
-{{/* Checksum of a configuration: dict root, config (rendered text). */}}
+{{/* Checksum that restarts pods: dict root, config (rendered text). */}}
 {{- define "nfd.checksum" -}}
-{{- if .root.Values.checksumValuesOnly -}}
-{{ .root.Values | toYaml | sha256sum }}
-{{- else -}}
-{{ .config | sha256sum }}
-{{- end }}
+{{- $chart := ternary "" .root.Chart.Version .root.Values.checksumValuesOnly }}
+{{- printf "%s%s" $chart .config | sha256sum }}
 {{- end }}
 
 {{/* Where and how a pod runs: dict root, component (values), priorityClassName,
