@@ -200,12 +200,12 @@ class ExpressionCompiler:
         if complaint is not None:
             return self._failure(position, f"{name}: {complaint}")
         operands = [
-            self._argument(argument, function.type_at(index))
+            self._argument(name, argument, function.type_at(index))
             for index, argument in enumerate(arguments)
         ]
         if final is not None:
             wanted = function.type_at(count - 1)
-            operands.append(self._checked(final, wanted, position))
+            operands.append(self._checked(name, final, wanted, position))
         evaluates = [operand.evaluate for operand in operands]
         fail = self.fail_at(position, name)
         if final is None or all(operand.constant for operand in operands[:-1]):
@@ -240,7 +240,7 @@ class ExpressionCompiler:
 
         return Operand(run)
 
-    def _argument(self, node: nodes.Operand, wanted: GoType) -> Operand:
+    def _argument(self, name: str, node: nodes.Operand, wanted: GoType) -> Operand:
         if wanted.python is None:
             return self._operand(node)
         match node:
@@ -248,7 +248,7 @@ class ExpressionCompiler:
                 if wanted.takes_nil:
                     return _constant(None)
                 return self._failure(
-                    node.position, f"expected {wanted.name}, found nil"
+                    node.position, f"{name}: expected {wanted.name}, found nil"
                 )
             case nodes.Number():
                 if wanted.python is int and node.whole is not None:
@@ -256,24 +256,27 @@ class ExpressionCompiler:
                 if wanted.python is float and node.real is not None:
                     return _constant(node.real)
                 return self._failure(
-                    node.position, f"expected {wanted.name}, found {node.text}"
+                    node.position, f"{name}: expected {wanted.name}, found {node.text}"
                 )
             case nodes.Bool() | nodes.Quoted():
                 if type(node.value) is wanted.python:
                     return _constant(node.value)
                 return self._failure(
-                    node.position, f"expected {wanted.name}, found {node.value!r}"
+                    node.position,
+                    f"{name}: expected {wanted.name}, found {node.value!r}",
                 )
             case _:
-                return self._checked(self._operand(node), wanted, node.position)
+                return self._checked(name, self._operand(node), wanted, node.position)
 
-    def _checked(self, operand: Operand, wanted: GoType, position: int) -> Operand:
+    def _checked(
+        self, name: str, operand: Operand, wanted: GoType, position: int
+    ) -> Operand:
         python = wanted.python
         if python is None:
             return operand
         evaluate = operand.evaluate
         takes_nil = wanted.takes_nil
-        fail = self.fail_at(position, "argument")
+        fail = self.fail_at(position, name)
 
         def check(frame: Frame, dot: Any) -> Any:
             value = evaluate(frame, dot)

@@ -58,11 +58,11 @@ def refusal(text: str, data: dict[str, dict[str, list[dict[str, str]]]] = DATA) 
                 "expected one of: class, vendor"
             ),
         ),
-        ("{{ upper 5 }}", "line 1, column 10: expected string, found 5"),
+        ("{{ upper 5 }}", "line 1, column 10: upper: expected string, found 5"),
         (
             "{{ upper .pci }}",
             (
-                "line 1, column 10: argument: expected string, "
+                "line 1, column 10: upper: expected string, "
                 "found map[string][]map[string]string"
             ),
         ),
