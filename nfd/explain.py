@@ -260,7 +260,7 @@ def _label_absent(
             facts += [
                 ("unknown", f"{k}: {r}") for k, r in sorted(features.unknown.items())
             ]
-        files, more = _files(recorded, maker, (), absent=True)
+        files, more = _files(recorded, maker, _places(facts), absent=True)
     elif "/" in key and not key.startswith(FEATURE_NS + "/"):
         facts.append(
             ("missing", "no source or rule makes this key; rules and features.d could")
@@ -302,6 +302,14 @@ def _is_settled(facts: Iterable[tuple[str, str]]) -> bool:
         name in ("refused", "failed", "absent", "not selected", "not installed")
         for name, _ in facts
     )
+
+
+def _places(facts: Iterable[tuple[str, str]]) -> list[str]:
+    """Find words in what is missing that may name files: addresses, paths, numbers."""
+    words = (
+        w.strip(",;:()") for n, said in facts if n == "missing" for w in said.split()
+    )
+    return [word for word in words if re.search(r"[:/]|\d", word)]
 
 
 def _source_facts(
@@ -380,14 +388,18 @@ def _files(
     paths = [
         p
         for p in dict.fromkeys(recorded.paths_of(source))
-        if p in recorded.files or p in recorded.errors
+        if p in recorded.files
+        or p in recorded.errors
+        or (absent and p in recorded.folders)
     ]
     word = ""
     for candidate in words:
         named = [
             p
             for p in paths
-            if candidate in p.split("/") or _lines_with(candidate, _text(recorded, p))
+            if candidate in p.split("/")
+            or f"{p}/".startswith(f"{candidate}/")
+            or (not absent and _lines_with(candidate, _text(recorded, p)))
         ]
         if candidate and named:
             word, paths = candidate, named
@@ -401,6 +413,8 @@ def _files(
 
 
 def _file(recorded: Recorder, path: str, word: str) -> FileRead:
+    if path in recorded.folders and path not in recorded.files:
+        return FileRead(path, f"folder of {len(recorded.folders[path])}")
     if path not in recorded.files:
         return FileRead(path, "", os.strerror(recorded.errors[path]))
     text = _text(recorded, path)
