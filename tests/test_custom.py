@@ -1,5 +1,6 @@
 """Worker rules: static ones, the configuration's and custom.d (spec/worker.md 5)."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -250,3 +251,26 @@ def test_later_rules_see_earlier_labels_and_vars() -> None:
     second = rule(seen, Term("rule.matched", expressions), name="second")
 
     assert labels(CustomSource([first, second])) == {"a": "1", "second": "true"}
+
+
+def test_a_file_that_is_too_large(tmp_path: Path, folder: Path) -> None:
+    (folder / "big").write_bytes(b"#" * ((1 << 20) + 1))
+    (folder / "good").write_text("- name: good")
+
+    names, problems = load(tmp_path)
+
+    assert names == ["good"]
+    assert [f"{FOLDER}/big: File too large; the file is left out"] == list(problems)
+
+
+def test_a_folder_that_cannot_be_listed(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del folder
+
+    def refuse(_: HostRoot, path: str) -> list[str]:
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    monkeypatch.setattr(HostRoot, "listdir", refuse)
+
+    assert ([], (f"{FOLDER}: Permission denied",)) == load(tmp_path)

@@ -17,11 +17,12 @@ from nfd.cli.targets import (
     targets,
 )
 from nfd.errors import UsageError
-from nfd.rules.engine import evaluate_all
+from nfd.rules.engine import evaluate_all, evaluate_objects
 from nfd.rules.explain import explain_rule, lines
 from nfd.rules.load import Loaded
 from nfd.rules.model import Rule
-from nfd.rules.output import RuleOutput, execute
+from nfd.rules.output import RuleOutput, combine
+from nfd.rules.policy import Policy
 from nfd.rules.sets import Matched, Sets
 from nfd.rules.validate import validate
 
@@ -137,8 +138,7 @@ def _test(args: argparse.Namespace) -> int:
     _warn_problems(loaded)
     policy = make_policy(args)
     outputs = {
-        target.name: execute(loaded.rules, target.features, policy)
-        for target in targets(args)
+        target.name: _execute(loaded, target, policy) for target in targets(args)
     }
     if args.output == "table":
         print("\n".join(_table(loaded.rules, outputs)))
@@ -149,6 +149,12 @@ def _test(args: argparse.Namespace) -> int:
         print(to_json(plain) if args.output == "json" else to_yaml(plain), end="")
     failed = loaded.errors or any(output.errors for output in outputs.values())
     return 1 if failed else 0
+
+
+def _execute(loaded: Loaded, target: Target, policy: Policy) -> RuleOutput:
+    sets = Sets.of(target.features)
+    results, matched = evaluate_objects(loaded.objects, sets)
+    return combine(results, sets, matched, policy)
 
 
 def _warn_problems(loaded: Loaded) -> None:
@@ -215,7 +221,7 @@ def _explain(args: argparse.Namespace) -> int:
     rule = _find(args.rule, loaded.rules)
     most = 1_000_000 if args.all else 10
     explained = {
-        target.name: explain_rule(rule, *_state(rule, loaded.rules, target))
+        target.name: explain_rule(rule, *_state(rule, loaded, target))
         for target in targets(args)
     }
     if args.output == "json":
@@ -241,7 +247,12 @@ def _find(name: str, rules: Sequence[Rule]) -> Rule:
     return found[0]
 
 
-def _state(rule: Rule, rules: Sequence[Rule], target: Target) -> tuple[Sets, Matched]:
+def _state(rule: Rule, loaded: Loaded, target: Target) -> tuple[Sets, Matched]:
     """Run the rules before this one, whose outputs it may read."""
+    holder = next(found for found in loaded.objects if rule in found.rules)
+    peers = [o for o in loaded.objects if o.kind != "NodeFeatureGroup"]
+    if holder.kind == "NodeFeatureGroup":  # its rules see only each other
+        peers = [holder]
     sets = Sets.of(target.features)
-    return sets, evaluate_all(rules[: rules.index(rule)], sets)[1]
+    ordered = Loaded(tuple(peers)).rules
+    return sets, evaluate_all(ordered[: ordered.index(rule)], sets)[1]

@@ -8,7 +8,7 @@ import attrs
 
 from nfd.errors import RuleError
 from nfd.features import Features
-from nfd.rules.model import MATCHED_FEATURE, Rule
+from nfd.rules.model import MATCHED_FEATURE, Rule, RuleObject
 from nfd.rules.program import BadValue, RuleProgram, Trail
 from nfd.rules.sets import Matched, Sets
 
@@ -66,13 +66,13 @@ def evaluate(
         if not trail.unknown:
             return _result(rule, "error", trail, str(error))
         # With all sets read, evaluation might have ended before it came here.
-        return _result(rule, "unknown", trail, "; ".join((*trail.unknown, str(error))))
+        return _result(rule, "unknown", trail, _joined((*trail.unknown, str(error))))
     except Exception as error:  # noqa: BLE001 - a fault here costs only this rule
         told = f"internal error: {type(error).__name__}: {error}"
         return _result(rule, "error", trail, told)
     if verdict is False:
         return _result(rule, "no", trail)
-    reason = "; ".join(dict.fromkeys(trail.unknown))
+    reason = _joined(trail.unknown)
     if verdict is None:
         return _result(rule, "unknown", trail, reason)
     labels, variables = outputs
@@ -89,6 +89,10 @@ def evaluate(
 def _result(rule: Rule, outcome: Outcome, trail: Trail, reason: str = "") -> RuleResult:
     bad = tuple(trail.bad_values)
     return RuleResult(rule, outcome, reason, _NOTHING, _NOTHING, bad)
+
+
+def _joined(reasons: Iterable[str]) -> str:
+    return "; ".join(dict.fromkeys(reasons))
 
 
 def evaluate_all(
@@ -109,6 +113,26 @@ def evaluate_all(
         results.append(result)
         if feed_back:
             matched = after(matched, result)
+    return tuple(results), matched
+
+
+def evaluate_objects(
+    objects: Iterable[RuleObject], features: Features | Sets
+) -> tuple[tuple[RuleResult, ...], Matched]:
+    """Evaluate the rules of objects in the order of their names, as a master does.
+
+    The rules of a NodeFeatureGroup see only each other.
+    """
+    sets = features if isinstance(features, Sets) else Sets.of(features)
+    matched = Matched.start(sets)
+    results: list[RuleResult] = []
+    for holder in sorted(objects, key=lambda found: found.name):
+        if holder.kind == "NodeFeatureGroup":
+            results += evaluate_all(holder.rules, sets)[0]
+            continue
+        for rule in holder.rules:
+            results.append(evaluate(rule, sets, matched))
+            matched = after(matched, results[-1])
     return tuple(results), matched
 
 

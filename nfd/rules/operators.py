@@ -35,6 +35,7 @@ class Bound:
     flag: Callable[[bool], bool]  # argument: the flag is there
     wants_absence: bool = False  # DoesNotExist: absence makes it true
     anything: bool = False  # true whether the element is there or not
+    may_fail: bool = False  # on values that it cannot compare
 
 
 @attrs.frozen(slots=True)
@@ -238,7 +239,7 @@ def bind(expression: Expression) -> Bound:
         )
     test = entry.bind(expression)
     if not entry.existence:
-        return Bound(test, lambda _there: False)
+        return Bound(test, lambda _there: False, may_fail=entry.compares)
     return Bound(
         test,
         lambda there: test("" if there else None),

@@ -45,10 +45,8 @@ class Trail:
             self.bad_values.append(BadValue(feature, element, value, reason))
 
     def doubt(self, feature: str, reason: str) -> None:
-        """Record that a feature set is unknown, once."""
-        text = f"{feature}: {reason}"
-        if text not in self.unknown:
-            self.unknown.append(text)
+        """Record that a feature set is unknown."""
+        self.unknown.append(f"{feature}: {reason}")
 
 
 class TermProgram:
@@ -182,24 +180,27 @@ class TermProgram:
     def _names(self, kinds: "_Kinds", trail: Trail, elements: Elements | None) -> bool:
         assert self.name_test is not None
         passes = _recording(self.name_test.test, self.key, trail)
-        found: Elements = []
-        hit = False
-        for name in kinds.flags or ():
-            if passes(name):
-                hit = True
-                found.append({"Name": name})
-        for name, value in (kinds.attributes or {}).items():
-            if passes(name):
-                hit = True
-                found.append({"Name": name, "Value": value})
+        flags: Iterable[str] = kinds.flags or ()
+        if self.name_test.may_fail:
+            flags = sorted(flags)  # what is recorded must not depend on hash seeds
+        attributes, instances = kinds.attributes or {}, kinds.instances or ()
+        if elements is None:
+            return (
+                any(map(passes, flags))
+                or any(map(passes, attributes))
+                or any(any(map(passes, instance)) for instance in instances)
+            )
+        found = [{"Name": name} for name in flags if passes(name)]
+        found += [
+            {"Name": name, "Value": value}
+            for name, value in attributes.items()
+            if passes(name)
+        ]
         found.sort(key=lambda element: (element["Name"], len(element)))
-        for instance in kinds.instances or ():
-            if any(map(passes, instance)):
-                hit = True
-                found.append(instance)
-        if elements is not None:
-            elements.extend(found)
-        return hit
+        whole = [i for i in instances if any(map(passes, i))]
+        elements += found
+        elements += whole
+        return bool(found or whole)
 
     def _run_doubted(
         self,
@@ -323,10 +324,12 @@ class RuleProgram:
     ) -> Verdict:
         verdict: Verdict = True
         data: dict[str, dict[str, Elements]] = {}
+        doubts = len(trail.unknown)
         for term in terms:
             elements: Elements | None = None if self.expansion is None else []
             verdict = both(verdict, term.run(sets, matched, trail, elements))
             if verdict is False:
+                del trail.unknown[doubts:]  # whatever they are, it does not match
                 return False
             if elements is not None:
                 put(data, term.term.feature, elements)

@@ -1,5 +1,6 @@
 """`nfd rules` and `kubectl-nfd` on rule files, manifests and recorded hosts."""
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import yaml
 
 from nfd.cli import main
 from nfd.cli.kubectl_nfd import main as kubectl
+from nfd.discovery import Discovery, SourceResult
 
 RULES = Path(__file__).parents[2] / "fixtures" / "rules"
 GOOD = [str(RULES / name) for name in ("gpu.yaml", "network.yaml", "platform.yaml")]
@@ -402,3 +404,70 @@ def test_kubectl_without_files(capsys: Capture) -> None:
     assert "holds no NodeFeature" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         kubectl(["dryrun", "-f", GOOD[0]])
+
+
+def test_rules_of_groups(capsys: Capture, tmp_path: Path) -> None:
+    text = """
+kind: NodeFeatureGroup
+metadata: {name: g}
+spec:
+  featureGroupRules:
+  - name: one
+    vars: {v: "1"}
+    matchFeatures: [{feature: kernel.version}]
+  - name: two
+    matchFeatures: [{feature: rule.matched, matchExpressions: {v: {op: Exists}}}]
+"""
+    path, manifest = write(tmp_path, text), write(tmp_path, MANIFEST, "n.yaml")
+    target = ("--nodefeature", manifest, "-o", "json")
+
+    plain = json.loads(nfd(capsys, "test", path, *target)[1])
+    told = json.loads(nfd(capsys, "explain", path, "two", *target)[1])
+
+    assert [rule["matched"] for rule in plain["rules"]] == [True, True]
+    assert told["outcome"] == "matched"
+
+
+def test_rules_from_standard_input_on_the_default_root(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NFD_HOST_ROOT", str(tmp_path))
+    monkeypatch.setattr("sys.stdin", io.StringIO("- {name: r, labels: {a: b}}"))
+
+    status, out, _ = nfd(capsys, "test", "-", "-o", "json")
+
+    assert (
+        status,
+        json.loads(out)["labels"],
+    ) == (0, {"feature.node.kubernetes.io/a": "b"})
+
+
+def test_saved_scans_and_manifests_are_features(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    scan = {"labels": {}, "features": json.loads(Path(HOST).read_text())}
+    saved = write(tmp_path, json.dumps(scan), "scan.json")
+    manifest = write(tmp_path, MANIFEST, "manifest.yaml")
+    files = ("--features", saved, "--features", manifest)
+
+    plain = json.loads(nfd(capsys, "test", GOOD[2], *files, "-o", "json")[1])
+
+    assert list(plain) == ["scan", "manifest"]
+    assert plain["manifest"]["labels"]["example.com/kernel"] == "5"
+    assert plain["scan"]["labels"]["example.com/qat"] == "true"
+
+
+def test_rules_over_failed_sources_are_unknown(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That a source failed does not mean that there is no device."""
+    failed = {"pci": SourceResult("pci", "failed", error="boom")}
+    monkeypatch.setattr("nfd.cli.targets.scan", lambda _: Discovery(failed, {}))
+
+    status, out, err = nfd(capsys, "test", GOOD[0], "--root", "/x", "-o", "json")
+    unknown = {entry["rule"]: entry["reason"] for entry in json.loads(out)["unknown"]}
+
+    assert status == 0
+    assert "source pci failed: boom" in err
+    assert {"nvidia-gpu", "amd-gpu", "any-gpu"} == set(unknown)
+    assert unknown["nvidia-gpu"] == "pci.device: boom"

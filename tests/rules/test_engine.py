@@ -5,8 +5,14 @@ from typing import Any
 import pytest
 
 from nfd.features import Features
-from nfd.rules.engine import after, evaluate, evaluate_all, matched_inputs
-from nfd.rules.model import Rule, Term
+from nfd.rules.engine import (
+    after,
+    evaluate,
+    evaluate_all,
+    evaluate_objects,
+    matched_inputs,
+)
+from nfd.rules.model import Rule, RuleObject, Term
 from nfd.rules.sets import Matched, Sets
 from tests.rules.build import expr, host, load, rule, term
 
@@ -366,3 +372,80 @@ def test_partly_published_sets_can_be_settled_by_element() -> None:
     for name, (expression, expected) in wanted.items():
         one = rule(Term("kernel.config", {name: expression}))
         assert expected == evaluate(one, sets).outcome
+
+
+def test_reasons_of_a_branch_that_fails_anyway_do_not_count() -> None:
+    wanted = Rule(
+        "r",
+        labels_template="t=1",
+        match_any=((term("pci.device"), term("e.f")), (term("d.f"),)),
+    )
+    result = evaluate(wanted, UNREAD)
+
+    assert (result.outcome, result.reason) == ("matched", "")
+
+
+def test_rules_of_a_group_see_only_each_other() -> None:
+    sees = term("rule.matched", v=EX)
+    first = rule(name="first", labels={}, vars={"v": "1"})
+    group = (rule(sees, name="g1"), rule(name="g2", vars={"v": "1"}), rule(sees))
+    objects = [
+        RuleObject("NodeFeatureRule", "a", (first,)),
+        RuleObject("NodeFeatureGroup", "b", group),
+        RuleObject(
+            "NodeFeatureRule", "c", (rule(sees), rule(term("rule.matched", g2=EX)))
+        ),
+    ]
+    results, matched = evaluate_objects(objects[::-1], Features())
+
+    assert [r.outcome for r in results] == [
+        "matched",
+        "no",
+        "matched",
+        "matched",
+        "matched",
+        "no",
+    ]
+    assert matched.elements == {"v": "1", "r": "true"}
+
+
+def test_a_fault_of_ours_costs_one_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    def explode(*_: Any) -> None:
+        raise ZeroDivisionError("boom")
+
+    monkeypatch.setattr("nfd.rules.engine.RuleProgram.run", explode)
+    result = evaluate(rule(), GPUS)
+
+    assert (
+        result.outcome,
+        result.reason,
+    ) == ("error", "internal error: ZeroDivisionError: boom")
+
+
+def test_incomplete_outputs_make_the_rest_unknown() -> None:
+    """What the template gave is sure, what it could have given is not."""
+    partial = host(instances={"d.f": [{"n": "1"}]}, unknown={"d.f": "unread"})
+    first = rule(
+        Term("d.f", {"n": EX}),
+        labels={"l": "1"},
+        labels_template="{{range .d.f}}t-{{.n}}=1\n{{end}}",
+    )
+    seen = [rule(Term("rule.matched", {k: EX})) for k in ("l", "t-1", "t-2")]
+
+    results, _ = evaluate_all([first, *seen], partial)
+
+    assert [r.outcome for r in results] == ["matched", "matched", "matched", "unknown"]
+
+
+def test_what_all_names_see_is_everything() -> None:
+    wanted = rule(term("rule.matched", expr("In", "a")))
+    states = [Matched().known({k: "1"}, {}) for k in "ab"]
+
+    assert len({matched_inputs(wanted, state) for state in states}) == 2
+
+
+def test_settled_names_are_found_in_any_case() -> None:
+    features = host(attributes={"Acme.Big": {}}, unknown={"Acme.Big": "trimmed"})
+    sets = Sets.of(features, {"Acme.Big": ["x"]})
+
+    assert evaluate(rule(term("acme.big", x=EX)), sets).outcome == "no"

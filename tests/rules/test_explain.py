@@ -128,3 +128,21 @@ def test_plain_form() -> None:
             },
         ],
     }
+
+
+def test_names_of_instances() -> None:
+    wanted = rule(term("pci.device", expr("In", "vendor"), vendor=expr("In", "10de")))
+    shown = text(explain_rule(wanted, FEATURES))
+
+    assert (
+        "+ instance 1 (class=0302 vendor=10de): "
+        "vendor In 10de: is '10de'; name In vendor: is 'vendor'" in shown
+    )
+
+
+def test_wrong_operands_on_flags() -> None:
+    shown = text(
+        explain_rule(rule(term("cpu.cpuid", AVX=expr("Exists", "x"))), FEATURES)
+    )
+
+    assert "- flag AVX: AVX Exists x: Exists takes no values, got 1" in shown

@@ -216,3 +216,13 @@ def test_unknown_sets(wanted: Term, *, verdict: bool | None) -> None:
 
     assert verdict is got
     assert (verdict is None) is bool(trail.unknown)
+
+
+def test_bad_names_are_recorded_in_order() -> None:
+    """Flags are a set, and what is told must not depend on its order."""
+    names = [f"n{number:02}" for number in range(30)]
+    sets, trail = Sets.of(host(flags={"d.f": names})), Trail()
+    program = TermProgram(term("d.f", expr("Gt", "1")), "matchFeatures[0]")
+
+    assert program.run(sets, Matched(), trail, None) is False
+    assert names[:10] == [bad.element for bad in trail.bad_values]
