@@ -4,7 +4,6 @@ Everything it writes is below one folder, everything it starts dies with the thr
 that started it, and nothing of it is shared with another `ControlPlane`.
 """
 
-import json
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -14,8 +13,9 @@ from typing import Any, Self
 import attrs
 import urllib3
 
+from tests.cluster import flags, objects
 from tests.cluster.api import Api, RefusedError, documents
-from tests.cluster.audit import AUDIT_POLICY, matches, read_events
+from tests.cluster.audit import matches, read_events
 from tests.cluster.binaries import KUBERNETES, KWOK, binaries
 from tests.cluster.certificates import Authority, write_service_account_key
 from tests.cluster.kubeconfig import certificate_user, write_kubeconfig
@@ -23,7 +23,6 @@ from tests.cluster.processes import Program, free_port
 
 START_SECONDS = 60.0
 POLL_SECONDS = 0.05
-ISSUER = "https://kubernetes.default.svc"
 
 
 class StartError(Exception):
@@ -159,8 +158,8 @@ class ControlPlane:
 
     def service_account(self, namespace: str, name: str) -> None:
         """Make sure that namespace and service account exist."""
-        self.ensure(_manifest("v1", "Namespace", namespace))
-        self.ensure(_manifest("v1", "ServiceAccount", name, namespace))
+        self.ensure(objects.manifest("v1", "Namespace", namespace))
+        self.ensure(objects.manifest("v1", "ServiceAccount", name, namespace))
 
     def bound_token(
         self,
@@ -178,9 +177,12 @@ class ControlPlane:
         Without it the token is bound to nothing and carries no node claim.
         """
         self.service_account(namespace, service_account)
-        spec: dict[str, Any] = {"audiences": [ISSUER], "expirationSeconds": seconds}
+        spec: dict[str, Any] = {
+            "audiences": [flags.ISSUER],
+            "expirationSeconds": seconds,
+        }
         if pod is not None:
-            made = self.ensure(_pod(namespace, pod, service_account, node))
+            made = self.ensure(objects.pod(namespace, pod, service_account, node))
             spec["boundObjectRef"] = {
                 "apiVersion": "v1",
                 "kind": "Pod",
@@ -213,22 +215,7 @@ class ControlPlane:
 
     def node(self, name: str, **labels: str) -> Any:
         """Make sure that a Node exists, as a kubelet would have registered it."""
-        capacity = {"cpu": "8", "memory": "32Gi", "pods": "110"}
-        manifest = _manifest("v1", "Node", name) | {
-            "status": {
-                "capacity": capacity,
-                "allocatable": capacity,
-                "conditions": [
-                    {"type": "Ready", "status": "True", "reason": "KubeletReady"}
-                ],
-            }
-        }
-        manifest["metadata"]["labels"] = {
-            "kubernetes.io/hostname": name[:63].rstrip("-."),  # as kubelets cut it
-            "kubernetes.io/os": "linux",
-            "kubernetes.io/arch": "amd64",
-        } | labels
-        return self.ensure(manifest)
+        return self.ensure(objects.node(name, labels))
 
     def apply_files(self, *paths: Path) -> list[Any]:
         """Apply the YAML files server-side, CRDs until they are served."""
@@ -275,48 +262,20 @@ class ControlPlane:
     # ---- how it is put together --------------------------------------------
 
     def _define_core(self, paths: Mapping[str, Path]) -> None:
-        pki = self._authority.folder
         serving = self._authority.issue("kube-apiserver", "kube-apiserver")
-        tokens = write_service_account_key(pki)
-        policy = self.folder / "audit-policy.json"
-        policy.write_text(json.dumps(AUDIT_POLICY))
+        tokens = write_service_account_key(self._authority.folder)
         etcd, peer, port = free_port(), free_port(), free_port()
         self.url = f"https://127.0.0.1:{port}"
         self.programs.clear()
-        self._define(
-            "etcd",
-            paths,
-            f"--data-dir={self.folder / 'etcd'}",
-            f"--listen-client-urls=http://127.0.0.1:{etcd}",
-            f"--advertise-client-urls=http://127.0.0.1:{etcd}",
-            f"--listen-peer-urls=http://127.0.0.1:{peer}",
-            f"--initial-advertise-peer-urls=http://127.0.0.1:{peer}",
-            f"--initial-cluster=default=http://127.0.0.1:{peer}",
-            "--unsafe-no-fsync",
-            "--log-level=warn",
-        )
+        self._define("etcd", paths, flags.etcd(self.folder / "etcd", etcd, peer))
         self._define(
             "kube-apiserver",
             paths,
-            f"--etcd-servers=http://127.0.0.1:{etcd}",
-            "--bind-address=127.0.0.1",
-            f"--secure-port={port}",
-            "--advertise-address=127.0.0.1",
-            "--endpoint-reconciler-type=none",  # refuses loopback addresses
-            "--service-cluster-ip-range=10.0.0.0/24",
-            f"--tls-cert-file={serving.certificate}",
-            f"--tls-private-key-file={serving.key}",
-            f"--client-ca-file={self.ca}",
-            f"--service-account-issuer={ISSUER}",
-            f"--service-account-key-file={tokens.certificate}",
-            f"--service-account-signing-key-file={tokens.key}",
-            "--authorization-mode=Node,RBAC",
-            "--enable-admission-plugins=NodeRestriction",
-            "--allow-privileged=true",
-            f"--audit-policy-file={policy}",
-            f"--audit-log-path={self.audit_log}",
-            "--audit-log-mode=blocking",
-            *self.api_server_flags,
+            [
+                *flags.api_server(port, etcd, self.ca, serving, tokens),
+                *flags.audit(self.folder / "audit-policy.json", self.audit_log),
+                *self.api_server_flags,
+            ],
         )
 
     def _start_core(self) -> None:
@@ -325,48 +284,27 @@ class ControlPlane:
 
     def _start_rest(self, paths: Mapping[str, Path]) -> None:
         if self.controller_manager:
-            user = "system:kube-controller-manager"
-            arguments = [
-                f"--kubeconfig={self.certificate_kubeconfig(user)}",
-                f"--service-account-private-key-file={self._authority.folder / 'service-account.key'}",
-                f"--root-ca-file={self.ca}",
-                "--use-service-account-credentials=true",
-                # Without kubelets every Node would soon be tainted as unreachable.
-                f"--controllers=*{'' if self.kwok else ',-node-lifecycle-controller'}",
-            ]
-            self._start_loop("kube-controller-manager", paths, arguments)
+            key = self._authority.folder / "service-account.key"
+            self._start_loop(
+                "kube-controller-manager",
+                paths,
+                flags.controller_manager(self.ca, key, kubelets=self.kwok),
+            )
         if self.scheduler:
-            user = "system:kube-scheduler"
-            arguments = [f"--kubeconfig={self.certificate_kubeconfig(user)}"]
-            self._start_loop("kube-scheduler", paths, arguments)
+            self._start_loop("kube-scheduler", paths, [])
         if self.kwok:
             port = free_port()
-            self._define(
-                "kwok",
-                paths,
-                f"--config={KWOK.folder / 'kubelets.yaml'}",
-                f"--kubeconfig={self.kubeconfig}",
-                "--manage-all-nodes=true",
-                f"--server-address=127.0.0.1:{port}",
-                "--node-lease-duration-seconds=40",
-            )
+            stages = KWOK.folder / "kubelets.yaml"
+            self._define("kwok", paths, flags.kwok(port, stages, self.kubeconfig))
             self._start_healthy("kwok", f"http://127.0.0.1:{port}/healthz")
 
     def _start_loop(
-        self, name: str, paths: Mapping[str, Path], arguments: list[str]
+        self, name: str, paths: Mapping[str, Path], more: list[str]
     ) -> None:
         port = free_port()
         serving = self._authority.issue(f"{name}-serving", name)
-        self._define(
-            name,
-            paths,
-            "--leader-elect=false",
-            "--bind-address=127.0.0.1",
-            f"--secure-port={port}",
-            f"--tls-cert-file={serving.certificate}",
-            f"--tls-private-key-file={serving.key}",
-            *arguments,
-        )
+        kubeconfig = self.certificate_kubeconfig(f"system:{name}")
+        self._define(name, paths, [*flags.loop(port, kubeconfig, serving), *more])
         self._start_healthy(name, f"https://127.0.0.1:{port}/healthz")
 
     def _start_healthy(self, name: str, url: str) -> None:
@@ -384,7 +322,9 @@ class ControlPlane:
     def _write_kubeconfig(self, path: Path, user: Mapping[str, str]) -> Path:
         return write_kubeconfig(path, self.url, self.ca, user)
 
-    def _define(self, name: str, paths: Mapping[str, Path], *arguments: str) -> None:
+    def _define(
+        self, name: str, paths: Mapping[str, Path], arguments: list[str]
+    ) -> None:
         log = self.folder / f"{name}.log"
         self.programs[name] = Program(name, [str(paths[name]), *arguments], log)
 
@@ -426,23 +366,3 @@ class ControlPlane:
 
 def _file_name(user: str) -> str:
     return user.replace(":", "-").replace("/", "-")
-
-
-def _manifest(
-    version: str, kind: str, name: str, namespace: str | None = None
-) -> dict[str, Any]:
-    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
-    return {"apiVersion": version, "kind": kind, "metadata": metadata}
-
-
-def _pod(
-    namespace: str, name: str, service_account: str, node: str | None
-) -> dict[str, Any]:
-    spec: dict[str, Any] = {
-        "serviceAccountName": service_account,
-        "containers": [{"name": "pause", "image": "pause"}],
-        "tolerations": [{"operator": "Exists"}],
-    }
-    if node:
-        spec["nodeName"] = node
-    return _manifest("v1", "Pod", name, namespace) | {"spec": spec}

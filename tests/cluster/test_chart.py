@@ -12,7 +12,7 @@ import yaml
 from tests.cluster.api import RefusedError
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.tools import tools
-from tests.deploy.chart import CHART, Manifest, containers, render
+from tests.deploy.chart import CHART, ROOT, Manifest, containers, render
 from tests.deploy.kustomize import NAMESPACE, build
 from tests.deploy.test_chart import CUSTOM, EVERYTHING, MATRIX
 from tests.deploy.test_kustomize import OVERLAYS, counted
@@ -183,6 +183,29 @@ def test_upgrade_over_a_release_of_upstreams_shape(
         plane.admin.get(plane.admin.path_of(collector))
     plane.wait_for(lambda: _ready(plane, workloads[1]), wanted=True)
     _helm(plane, namespace, "uninstall", "--no-hooks")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--server-side", "--force-conflicts", "-f", str(ROOT / "deploy" / "crds")],
+        ["--server-side", "--force-conflicts", "-k", str(ROOT / "deploy" / "crds")],
+    ],
+)
+def test_crds_are_applied_as_the_manual_says(
+    upstream_control_plane: ControlPlane, arguments: list[str]
+) -> None:
+    """Over those of upstream's, in a dry run; both ways of naming the folder work."""
+    done = subprocess.run(
+        [str(tools()["kubectl"]), "apply", "--dry-run=server", *arguments],
+        env=os.environ | {"KUBECONFIG": str(upstream_control_plane.kubeconfig)},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 3
 
 
 def test_install_and_uninstall(whole_control_plane: ControlPlane) -> None:

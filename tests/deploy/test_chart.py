@@ -264,6 +264,8 @@ def test_several_feature_gates() -> None:
     [
         ({}, "1.36.3", "nodefeature,node"),
         ({}, "1.30.0", "nodefeature,node"),
+        ({}, "v1.30.5-gke.1014001", "nodefeature,node"),
+        ({}, "v1.29.10-eks-7f9249a", "nodefeature"),
         ({}, "1.29.9", "nodefeature"),
         ({"admissionPolicy": {"enable": False}}, "1.36.3", "nodefeature"),
         ({"publish": "nodefeature"}, "1.36.3", "nodefeature"),
