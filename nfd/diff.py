@@ -122,6 +122,7 @@ def compare(before: Snapshot, after: Snapshot) -> Difference:
             warnings += [
                 f"{key} is not, or not completely, known in the {side}: {reason}"
                 for key, reason in sorted(snapshot.features.unknown.items())
+                if key.partition(".")[0] not in snapshot.failed
             ]
     changes = list(_changes("label", before.labels, after.labels))
     if before.features is not None and after.features is not None:

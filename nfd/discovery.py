@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import attrs
 
-from nfd.errors import NfdError, NotPresentError
+from nfd.errors import NfdError, NotPresentError, NotReadyError
 from nfd.features import Features, merge
 from nfd.hostroot import HostRoot
 from nfd.labels import (
@@ -34,13 +34,18 @@ Status: TypeAlias = Literal["ok", "absent", "failed"]
 
 @attrs.frozen(slots=True)
 class SourceResult:
-    """What one source found; `error` says why it is absent or failed."""
+    """What one source found; `error` says why it is absent or failed.
+
+    `not_ready` says of an absent one that its hardware is there, so that facts from
+    before still hold.
+    """
 
     name: str
     status: Status
     features: Features = Features()
     error: str = ""
     seconds: float = 0.0
+    not_ready: bool = False
 
     def to_plain(self) -> dict[str, Any]:
         """Return status, seconds (to the microsecond) and the error if there is one."""
@@ -159,7 +164,7 @@ class Runner:
             hanging = self._hanging.get(source.name)
             if hanging is not None and hanging.is_alive():
                 error = f"still hangs since a run that took over {self.timeout:g} s"
-                results[source.name] = SourceResult(source.name, "failed", error=error)
+                results[source.name] = failure(source, error)
             else:
                 self._hanging.pop(source.name, None)
                 todo.append(source)
@@ -170,14 +175,10 @@ class Runner:
             results.update((r.name, r) for r in finished)
             todo = todo[len(finished) :]
             if todo:  # the first of them hangs
-                hung = todo.pop(0).name
-                self._hanging[hung] = batch
-                results[hung] = SourceResult(
-                    hung,
-                    "failed",
-                    error=f"timed out after {self.timeout:g} s",
-                    seconds=self.timeout,
-                )
+                hung = todo.pop(0)
+                self._hanging[hung.name] = batch
+                error = f"timed out after {self.timeout:g} s"
+                results[hung.name] = failure(hung, error, self.timeout)
         return {s.name: results[s.name] for s in sources}
 
 
@@ -238,6 +239,7 @@ def run_source(
     status: Status = "ok"
     error = ""
     found = Features()
+    not_ready = False
     try:
         if settings is None:
             settings = source.settings_class()
@@ -245,12 +247,27 @@ def run_source(
             found = source.discover(host, settings)
         error = _shape_problem(name, found)
         if error:
-            status, found = "failed", Features()
+            status = "failed"
     except NotPresentError as absent:
         status, error = "absent", str(absent)
+        not_ready = isinstance(absent, NotReadyError)
     except BaseException as problem:  # noqa: BLE001 - a plug-in costs only itself
         status, error = "failed", describe(problem)
-    return SourceResult(name, status, found, error, time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    if status == "failed":
+        return failure(source, error, seconds)
+    return SourceResult(name, status, found, error, seconds, not_ready)
+
+
+def failure(source: Source[Any], error: str, seconds: float = 0.0) -> SourceResult:
+    """Return a failed result, in which all documented feature sets are unknown.
+
+    Rules that read them are then undecided, instead of taking them for absent.
+    """
+    unknown = {spec.key: error for spec in source.feature_specs}
+    return SourceResult(
+        source.name, "failed", Features(unknown=unknown), error, seconds
+    )
 
 
 def _shape_problem(name: str, found: object) -> str:

@@ -13,6 +13,14 @@ class NotPresentError(NfdError):
     """
 
 
+class NotReadyError(NotPresentError):
+    """The hardware is there, but what tells about it is not: no driver, no library.
+
+    Raised by `Source.discover`; the source is then *absent*, and *failed* for a worker
+    that remembers facts of it, which it keeps.
+    """
+
+
 class ConfigError(NfdError):
     """A configuration value is wrong; the text starts with the path of its key."""
 

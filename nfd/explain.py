@@ -211,7 +211,7 @@ def _feature_absent(
     source = feature.partition(".")[0]
     features = found.features
     facts = _source_facts(source, found, plan, available, labels=False)
-    if feature in features.unknown:
+    if feature in features.unknown and not _is_settled(facts):
         facts.append(("unknown", features.unknown[feature]))
     facts += _notes(features, feature)
     specs = [s for p in plan.sources if p.name == source for s in p.feature_specs]
@@ -255,10 +255,11 @@ def _label_absent(
         if source is not None and not _is_settled(facts):
             reason = _why_not(source, name.removeprefix(maker + "-"), found, plan)
             facts.append(("missing", reason or "the source found no reason to make it"))
-        if maker in found.results:
-            features = found.results[maker].features
+        result = found.results.get(maker)
+        if result is not None and result.status == "ok":
             facts += [
-                ("unknown", f"{k}: {r}") for k, r in sorted(features.unknown.items())
+                ("unknown", f"{feature}: {why}")
+                for feature, why in sorted(result.features.unknown.items())
             ]
         files, more = _files(recorded, maker, _places(facts), absent=True)
     elif "/" in key and not key.startswith(FEATURE_NS + "/"):

@@ -2,19 +2,17 @@
 
 import contextlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from nfd import registry as registry_module
-from nfd.builtin_rules import NAME as CUSTOM
-from nfd.builtin_rules import BuiltInRules, has_rule_files
 from nfd.config.selection import as_words, select
+from nfd.custom import CustomSource, load_custom
 from nfd.discovery import (
     DEFAULT_TIMEOUT,
     Discovery,
-    LabelRules,
     Plan,
     Runner,
     discover,
@@ -26,6 +24,7 @@ from nfd.registry import PluginError, Registry
 if TYPE_CHECKING:
     from nfd.config.worker import WorkerConfig
 
+CUSTOM = CustomSource.name
 ALL: tuple[str, ...] = ("all",)  # the default selection
 
 
@@ -124,10 +123,10 @@ def make_plan(
             loaded.append(registry.load(name))
         except PluginError as error:
             broken[name] = str(error)
-    rules: LabelRules | None = None
+    rules: CustomSource | None = None
     problems: tuple[str, ...] = ()
     if CUSTOM in label_names:
-        rules, problems = _rules(host, () if config is None else config.custom)
+        rules, problems = load_custom(host, () if config is None else config.custom)
     plan = Plan(
         tuple(loaded),
         frozenset(label_names),
@@ -144,14 +143,6 @@ def make_plan(
         *odd_labels,
         *problems,
     )
-
-
-def _rules(host: HostRoot, custom: Sequence[Any]) -> tuple[LabelRules, tuple[str, ...]]:
-    if not custom and not has_rule_files(host):
-        return BuiltInRules(), ()
-    from nfd.custom import load_custom  # noqa: PLC0415 - the rule engine is big
-
-    return load_custom(host, custom)
 
 
 def read_config(path: str, *, required: bool = True) -> str | None:

@@ -1,8 +1,12 @@
-"""Every registered source keeps the promises of the source contract."""
+"""What the core relies on holds for every registered source.
+
+That features, labels and settings are declared and documented is tested beside the
+sources, in `tests/sources/test_contract.py`.
+"""
 
 import errno
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +17,9 @@ from nfd.config.decode import decode, keys
 from nfd.discovery import run_source
 from nfd.features import Features
 from nfd.hostroot import HostRoot, Recorder
-from nfd.labels import key_problem, name_problem
+from nfd.labels import name_problem
 from nfd.registry import installed
-from nfd.source import LabelValue, Source, Watch
+from nfd.source import Source
 
 REGISTRY = installed()
 RECORDED = sorted(
@@ -86,19 +90,6 @@ def test_settings_decode_from_their_own_defaults(
     assert warnings == []
 
 
-def test_features_and_labels_are_documented(source: Source[Any]) -> None:
-    for spec in source.feature_specs:
-        assert spec.key.startswith(source.name + ".")
-        assert spec.key.count(".") == 1
-        assert spec.kinds
-        assert set(spec.kinds) <= {"flag", "attribute", "instance"}
-        assert spec.help
-    for label in source.label_specs:
-        assert label.name
-        assert label.help
-    assert len({s.key for s in source.feature_specs}) == len(source.feature_specs)
-
-
 def test_an_empty_host_is_no_failure(source: Source[Any], empty: HostRoot) -> None:
     result = run_source(empty, source)
 
@@ -106,62 +97,12 @@ def test_an_empty_host_is_no_failure(source: Source[Any], empty: HostRoot) -> No
     assert result.features.unknown == {}
 
 
-def test_before_a_discovery_there_are_no_labels(
-    source: Source[Any], settings: Any
-) -> None:
-    assert source.labels(Features(), settings) == {}
-
-
-def test_results_of_recorded_hosts(
-    source: Source[Any], settings: Any, recorded: HostRoot
-) -> None:
-    result = run_source(recorded, source)
-
-    assert result.status in ("ok", "absent"), result.error
-    _check_features(source, result.features)
-    _check_labels(source, result.features, source.labels(result.features, settings))
-
-
-def _check_features(source: Source[Any], features: Features) -> None:
-    documented = {spec.key: spec for spec in source.feature_specs}
-    sets: tuple[tuple[str, Mapping[str, Any]], ...] = (
-        ("flag", features.flags),
-        ("attribute", features.attributes),
-        ("instance", features.instances),
-    )
-    for kind, by_key in sets:
-        for key, found in by_key.items():
-            spec = documented[key]
-            assert kind in spec.kinds
-            names = (
-                {name for instance in found for name in instance}
-                if kind == "instance"
-                else set(found)
-            )
-            if spec.elements is not None:
-                assert names <= set(spec.elements)
-    for key in features.unknown:
-        assert key in documented
-    assert Features.from_plain(features.to_plain()) == features
-
-
-def _check_labels(
-    source: Source[Any], features: Features, labels: Mapping[str, LabelValue | str]
-) -> None:
-    for name, made in labels.items():
-        assert isinstance(made, LabelValue), f"{name}: no provenance"
-        assert made.feature or made.because
-        if made.feature:
-            assert made.feature in features
-        if source.prefix_labels:
-            assert key_problem(f"{source.name}-{name}") == "" or "/" in name
-
-
 def test_discovery_is_repeatable(source: Source[Any], recorded: HostRoot) -> None:
     first, second = run_source(recorded, source), run_source(recorded, source)
 
     assert first.features == second.features
     assert first.features.to_plain() == second.features.to_plain()
+    assert Features.from_plain(first.features.to_plain()) == first.features
 
 
 def test_labels_do_not_change_what_they_are_given(
@@ -174,34 +115,6 @@ def test_labels_do_not_change_what_they_are_given(
     source.why_not("nothing.of.this.name", features, settings)
 
     assert features.to_plain() == before
-
-
-def test_why_not_answers_in_words(
-    source: Source[Any], settings: Any, recorded: HostRoot
-) -> None:
-    features = run_source(recorded, source).features
-
-    for name in (
-        "",
-        "x",
-        "nothing.present",
-        "a_b.c",
-        "ünïcode",
-        *settings_names(source),
-    ):
-        assert isinstance(source.why_not(name, features, settings), str)
-
-
-def settings_names(source: Source[Any]) -> list[str]:
-    return [label.name for label in source.label_specs]
-
-
-def test_watches_are_well_formed(source: Source[Any], settings: Any) -> None:
-    for watch in source.watch(settings):
-        assert isinstance(watch, Watch)
-        assert watch.kind in ("udev", "path")
-        assert watch.target
-        assert (watch.kind == "path") == watch.target.startswith("/")
 
 
 def test_only_the_host_root_is_asked(

@@ -89,6 +89,13 @@ def test_labels_that_raise_keep_the_features(tmp_path: Path) -> None:
     assert {"badlabels.found"} == set(found.features.flags)
 
 
+def test_features_of_a_failed_source_are_unknown(tmp_path: Path) -> None:
+    """Rules over them are undecided: failed is not absent."""
+    found = scan(tmp_path, tiny.BrokenSource())
+
+    assert found.features.unknown == {"broken.found": "RuntimeError: boom"}
+
+
 def test_broken_plugins_are_failed_sources(tmp_path: Path) -> None:
     found = scan(tmp_path, tiny.TinySource(), broken={"acme": "distribution x: no"})
 

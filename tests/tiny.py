@@ -75,6 +75,7 @@ class LoudSource(TinySource):
 
 class BrokenSource(TinySource):
     name = "broken"
+    feature_specs = (FeatureSpec("broken.found", ("flag",), None, "never found"),)
 
     def discover(self, host: HostRoot, settings: TinySettings) -> Features:
         raise RuntimeError("boom")

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 import attrs
 
-from nfd.builtin_rules import NAME as CUSTOM
 from nfd.config.decode import decode, find_key, join, merge_trees, wrong
 from nfd.config.duration import Duration
 from nfd.config.nearest import suggest
@@ -17,6 +16,7 @@ from nfd.errors import ConfigError
 from nfd.source import setting
 
 OWNERS = ("node", "pod", "ds")  # the order in which they are normalised
+CUSTOM = "custom"  # configured among the sources, and no feature source
 PUBLISHERS = ("nodefeature", "node", "file", "none")
 _LEGACY = frozenset({"local.hooksenabled"})  # upstream accepts and ignores it
 _SECOND = Duration.of_seconds(1)
