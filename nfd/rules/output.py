@@ -235,7 +235,7 @@ class _Combining:
         granted = []
         for name, taint in taints.items():
             if problem := self.policy.taint_problem(taint):
-                self._refuse("taint", name, wanted.outputs[name], problem)
+                self._refuse("taint", taint.key, wanted.outputs[name], problem)
             else:
                 granted.append(taint)
         return tuple(granted)

@@ -222,7 +222,7 @@ def test_policy_options(capsys: Capture, tmp_path: Path) -> None:
     taints = json.loads(
         nfd(capsys, "test", *GOOD, "--features", HOST, "-o", "json", "--no-taints")[1]
     )
-    assert [r["key"] for r in taints["refused"]] == ["example.com/gpu:PreferNoSchedule"]
+    assert [r["key"] for r in taints["refused"]] == ["example.com/gpu"]
     assert nfd(capsys, *command, "--label-whitelist", "(")[0] == 2
 
 
