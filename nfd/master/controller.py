@@ -104,7 +104,7 @@ class Controller:
         self._rules_dirty = False
         self._rules_taken = False
         self._backoff = Backoff(0.2, 60.0)
-        self._resync_at = self._relist_at = 0.0
+        self._resync_at = self._relist_at = self._tick_at = 0.0
         self._threads: list[threading.Thread] = []
         self._rule_feed = RuleFeed(self._rules_changed)
         self._rules = self._reflector(NODEFEATURERULES, self._rule_feed)
@@ -243,6 +243,9 @@ class Controller:
         while self._later and self._later[0][0] <= now:
             _, name = heapq.heappop(self._later)
             self.fleet.queue.add(name, CHANGED)
+        if now < self._tick_at:
+            return
+        self._tick_at = now + _TICK / 4
         self.fleet.tick(now)
         period = self.settings.resync_period
         if period > 0 and now >= self._resync_at:

@@ -98,6 +98,13 @@ class Fleet:
         key = (meta.get("namespace", ""), meta["name"])
         if self._listing is not None:
             self._listing.add(key)
+        version = meta.get("resourceVersion", "")
+        known = self.features.get(key)
+        returned = self.losses.returned(key)
+        if known is not None and version and known.version == version:
+            if returned:
+                self.queue.add(known.node, CHANGED)
+            return
         node = self._node_of(meta)
         if not node:
             self.problems[key] = f"no label {NODE_NAME_LABEL}: it speaks for no node"
@@ -121,8 +128,8 @@ class Fleet:
             about=about_object(meta, features),
             created=meta.get("creationTimestamp") or "",
             published=_newest_write(meta),
+            version=version,
         )
-        returned = self.losses.returned(key)
         returned = self.losses.returned((_AWAY, node)) or returned
         if before is not None and before.same_content(stored) and not returned:
             return
@@ -152,7 +159,7 @@ class Fleet:
         self._last_list = now
         self._synced["features"] = True
         for key, stored in self.features.objects.items():
-            if key not in present and key not in self.losses.pending():
+            if key not in present:
                 self.losses.lost(key, stored.node, now, watched=False)
         self._listed(present, now)
 

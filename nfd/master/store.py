@@ -42,6 +42,7 @@ class StoredFeature:
     about: int  # trimmed sets, stale sources, owners: what else makes a difference
     created: str = ""  # RFC 3339
     published: str = ""  # time of the newest write known, RFC 3339
+    version: str = ""  # resourceVersion
 
     def same_content(self, other: "StoredFeature") -> bool:
         """Tell whether nothing changed that could change a node."""
@@ -134,6 +135,7 @@ class FeatureStore:
         about: Mapping[str, Any],
         created: str = "",
         published: str = "",
+        version: str = "",
     ) -> tuple[StoredFeature, StoredFeature | None]:
         """Store an object; return it and what was stored before."""
         sets = Sets.of(attrs.evolve(features, unknown={}))
@@ -154,6 +156,7 @@ class FeatureStore:
             add(dict(about)),
             created,
             published,
+            version,
         )
         before = self._objects.get(key)
         self._unlink(before)
