@@ -12,6 +12,7 @@ from nfd.cli import COMMANDS
 from tests.cli.conftest import Nfd
 
 HEAVY = (
+    "hashlib",
     "importlib.metadata",
     "kubernetes",
     "logging",
