@@ -1,10 +1,13 @@
 """Templates of labels and vars, expanded into keys and values (spec section 6.5)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from nfd.errors import RuleError
 from nfd.features import Attributes
+
+if TYPE_CHECKING:
+    from nfd.gotemplate import Template
 
 TemplateData = Mapping[str, Mapping[str, Sequence[Attributes]]]
 
@@ -17,8 +20,8 @@ class Expansion:
     def __init__(self, labels: str, variables: str) -> None:
         self._labels_text = labels
         self._vars_text = variables
-        self._labels: Any = None
-        self._vars: Any = None
+        self._labels: Template | None = None
+        self._vars: Template | None = None
 
     def run(
         self, data: TemplateData, outputs: tuple[dict[str, str], dict[str, str]]
@@ -40,7 +43,7 @@ class Expansion:
             variables.update(_render(self._vars, data, "varsTemplate"))
 
 
-def parse(text: str, field: str) -> Any:
+def parse(text: str, field: str) -> "Template":
     """Parse a template; `field` is named in errors.
 
     Raises:
@@ -55,7 +58,7 @@ def parse(text: str, field: str) -> Any:
         raise RuleError(f"{field}: {error}") from None
 
 
-def _render(template: Any, data: TemplateData, field: str) -> dict[str, str]:
+def _render(template: "Template", data: TemplateData, field: str) -> dict[str, str]:
     from nfd import gotemplate  # noqa: PLC0415 - as above
 
     try:
@@ -80,6 +83,6 @@ def pairs(text: str, field: str) -> dict[str, str]:
         key, equals, value = trimmed.partition("=")
         if not equals:
             msg = f"{field}: missing value in expanded template line {trimmed[:80]!r}"
-            raise RuleError(f"{msg}, (format must be '<key>=<value>')")
+            raise RuleError(f"{msg} (format: key=value)")
         found[key] = value
     return found

@@ -185,7 +185,6 @@ class _Combining:
                     wanted.add(key, Output(value, made), rule.name)
             for taint in rule.taints:
                 name = f"{taint.key}:{taint.effect}"
-                wanted_taints.setdefault(name, taint)  # keeps the place in the order
                 wanted_taints[name] = taint
                 taints.add(name, Output(taint.value, made), rule.name)
             variables.update(result.vars)

@@ -101,3 +101,18 @@ def test_the_short_forms() -> None:
     )
 
     assert [r.outcome for r in evaluate_all(rules, features)[0]] == ["matched"]
+
+
+def test_the_library_example(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (code,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    text = "- {name: six, labels: {a: b}, matchFeatures: [{feature: kernel.version}]}"
+    (tmp_path / "rules.yaml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+
+    exec(compile(code, "rules.md", "exec"), {})
+
+    assert capsys.readouterr().out == "feature.node.kubernetes.io/a b six\n"
