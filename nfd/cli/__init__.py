@@ -20,7 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {  # name: module, one line of help
     "sources": ("nfd.cli.sources", "list the installed sources"),
     "capture": ("nfd.cli.capture", "write what the sources read into an archive"),
     "diff": ("nfd.cli.diff", "compare two hosts, captures or saved scans"),
-    "export": ("nfd.cli.export", "print features or labels as upstream's client does"),
+    "export": ("nfd.cli.export", "print features, labels, or a node template"),
     "rules": ("nfd.cli.rules", "validate, try and explain rules"),
     "kubectl-nfd": ("nfd.cli.kubectl_nfd", "check rules as upstream's kubectl plug-in"),
     "version": ("nfd.cli.version", "print the version"),

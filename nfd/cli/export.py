@@ -1,10 +1,10 @@
-"""`nfd export features|labels`: what upstream's client prints (worker.md 3.4)."""
+"""`nfd export`: what upstream's client prints (worker.md 3.4), and node templates."""
 
 import argparse
 import sys
 from typing import Any
 
-from nfd.cli import options
+from nfd.cli import export_template, options
 from nfd.discovery import Discovery
 from nfd.errors import NfdError
 from nfd.library import scan
@@ -15,6 +15,7 @@ CONFIG: dict[str, Any] = {"sources": {"cpu": {"cpuid": {"attributeBlacklist": []
 EXAMPLES = """\
   nfd export features
   nfd export labels -p /tmp/labels.json
+  nfd export autoscaler-template --rules gpu.yaml
 """
 
 
@@ -23,21 +24,28 @@ def add_parser(commands: Any) -> None:
     parser = options.add_parser(
         commands,
         "export",
-        "print features or labels as upstream's client does",
+        "print features or labels as upstream's client does, or a node template",
         EXAMPLES,
     )
-    parser.add_argument("what", choices=("features", "labels"))
-    parser.add_argument("-p", "--path", metavar="FILE", help="file to write instead")
-    options.add_root(parser)
+    actions = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
+    for what in ("features", "labels"):
+        action = actions.add_parser(what, help=f"the {what}, as JSON")
+        action.add_argument(
+            "-p", "--path", metavar="FILE", help="file to write instead"
+        )
+        options.add_root(action)
+    export_template.add_parser(actions)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the features object or the label map; a failed source aborts.
+    """Print what is asked for; a failed source aborts.
 
     Raises:
         NfdError: A source failed, or the file cannot be written.
 
     """
+    if args.what == "autoscaler-template":
+        return export_template.run(args)
     with options.open_root(args) as host:
         found = scan(host, config=CONFIG)
     for result in found.failed:
