@@ -69,8 +69,12 @@ def recall(
         last = memory.get(name)
         if last is not None and stale_limit is not None:
             last = last if now - last.when <= stale_limit else None
+        if result.not_ready and last is not None:
+            result = attrs.evolve(result, status="failed")  # noqa: PLW2901
         if result.status == "absent":
             completed[name] = result
+            if result.not_ready:  # labels that were read back may be of its facts
+                unsettled.add(name)
             continue
         if result.status == "ok" and not result.features.unknown:
             completed[name] = result

@@ -32,7 +32,10 @@ class Gaps:
 
     def unread(self, key: str, element: str, errors: Iterable[OSError]) -> None:
         """Count `element` of the set `key` as not, or not completely, known."""
-        reason = "; ".join(describe(error) for error in errors)
+        self.unanswered(key, element, "; ".join(describe(error) for error in errors))
+
+    def unanswered(self, key: str, element: str, reason: str) -> None:
+        """Count `element` of the set `key` as not, or not completely, known."""
         self.unknown.setdefault(key, f"{element}: {reason}" if element else reason)
         self.notes[f"{key}/{element}"] = reason
         report(

@@ -4,9 +4,9 @@ import re
 
 from nfd.hostroot import HostRoot
 from nfd_sources._reading import Gaps
+from nfd_sources._sanitize import label_text
 from nfd_sources.cpu.hwcaps import capabilities
 from nfd_sources.cpu.processor import MODEL, NO_MODEL, Processor, read_cpuinfo
-from nfd_sources.cpu.sanitize import label_text
 
 _OLD_S390_CPU = re.compile(
     r"^processor \d+: version = \w+,\s*identification = (\w+),\s*machine = (\w+)",

@@ -6,8 +6,8 @@ Rules: spec/worker.md section 1.1.
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from nfd_sources._sanitize import label_text
 from nfd_sources.cpu.registers import EAX, EBX, ECX, EDX, Registers, ascii_text
-from nfd_sources.cpu.sanitize import label_text
 from nfd_sources.cpu.x86_bits import (
     AMD,
     BANKS,
