@@ -69,13 +69,14 @@ def scan(
     return attrs.evolve(found, warnings=warnings)
 
 
-def make_plan(
+def make_plan(  # noqa: PLR0913 - one keyword for each option of the commands
     registry: Registry,
     host: HostRoot,
     config: "WorkerConfig | None" = None,
     *,
     sources: str | Iterable[str] | None = None,
     label_sources: str | Iterable[str] | None = None,
+    before: Plan | None = None,
 ) -> tuple[Plan, tuple[str, ...]]:
     """Select and load sources and the host's worker rules.
 
@@ -86,6 +87,8 @@ def make_plan(
         sources: Selection that replaces `core.featureSources`. Sources that it names
             make labels too, unless the label sources are chosen.
         label_sources: Selection that replaces `core.labelSources`.
+        before: The plan that this one replaces; rule files that became bad keep
+            the rules that they gave it.
 
     Returns:
         The plan, and warnings about unknown names and keys, plug-ins and rule files.
@@ -126,7 +129,12 @@ def make_plan(
     rules: CustomSource | None = None
     problems: tuple[str, ...] = ()
     if CUSTOM in label_names:
-        rules, problems = load_custom(host, () if config is None else config.custom)
+        kept = None if before is None else before.rules
+        rules, problems = load_custom(
+            host,
+            () if config is None else config.custom,
+            kept if isinstance(kept, CustomSource) else None,
+        )
     plan = Plan(
         tuple(loaded),
         frozenset(label_names),

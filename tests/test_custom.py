@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from nfd.custom import FOLDER, CustomSource, load_custom
+from nfd.discovery import collect_labels
 from nfd.errors import ConfigError
 from nfd.hostroot import HostRoot
+from nfd.library import make_plan
+from nfd.registry import Registry
 from nfd.rules.model import Expression, Rule, Term
 from tests.rules.build import host as features
 from tests.rules.build import rule, term
@@ -274,3 +277,17 @@ def test_a_folder_that_cannot_be_listed(
     monkeypatch.setattr(HostRoot, "listdir", refuse)
 
     assert ([], (f"{FOLDER}: Permission denied",)) == load(tmp_path)
+
+
+def test_a_new_plan_keeps_the_rules_of_a_file_that_became_bad(
+    tmp_path: Path, folder: Path
+) -> None:
+    registry = Registry([])
+    with HostRoot.open(str(tmp_path), live=False) as host:
+        (folder / "a").write_text("- {name: old, labels: {old: '1'}}")
+        plan, _ = make_plan(registry, host)
+        (folder / "a").write_text("- name: [")
+        plan, warnings = make_plan(registry, host, before=plan)
+
+    assert list(collect_labels(plan, {}).labels) == ["old"]
+    assert any("its earlier rules stay" in warning for warning in warnings)

@@ -55,6 +55,7 @@ class Looker:
         self._last: dict[str, SourceResult] = {}
         self._labels: Mapping[str, Label] = {}
         self.warnings: tuple[str, ...] = ()
+        self._before: Plan | None = None
         self.configure(config)
 
     def configure(self, config: WorkerConfig) -> None:
@@ -64,8 +65,10 @@ class Looker:
             ConfigError: A rule of the configuration is wrong; the old one stays.
 
         """
-        plan, warnings = make_plan(self._registry, self._host, config)
-        self._plan = plan
+        plan, warnings = make_plan(
+            self._registry, self._host, config, before=self._before
+        )
+        self._plan = self._before = plan
         self.warnings = warnings
         self._stale_limit = config.core.stale_limit.seconds or None
         gone = self._last.keys() - {s.name for s in plan.sources} - plan.broken.keys()
