@@ -24,7 +24,7 @@ from nfd.rules.model import Rule
 from nfd.rules.output import RuleOutput, combine
 from nfd.rules.policy import Policy
 from nfd.rules.sets import Matched, Sets
-from nfd.rules.validate import validate
+from nfd.rules.validate import failures, validate
 
 EXAMPLES = """\
   nfd rules validate rules/*.yaml                   mistakes, before anything runs
@@ -108,11 +108,9 @@ def run(args: argparse.Namespace) -> int:
 def _validate(args: argparse.Namespace) -> int:
     loaded = load_rules(args.files, strict=True)
     tried = targets(args) if has_targets(args) else []
-    catalogue, policy = make_catalogue(args.known), make_policy(args)
-    problems = list(validate(loaded, catalogue, policy))
+    problems = list(validate(loaded, make_catalogue(args.known), make_policy(args)))
     for target in tried:
-        problems += validate(loaded, catalogue, policy, target.features)
-    problems = list(dict.fromkeys(problems))
+        problems += failures(loaded, target.features, target.name)
     errors = sum(problem.severity == "error" for problem in problems)
     warnings = len(problems) - errors
     if args.output == "json":

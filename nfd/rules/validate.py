@@ -10,7 +10,7 @@ from nfd.errors import RuleError
 from nfd.features import Features
 from nfd.labels import MAX_NAME, split_key
 from nfd.rules.catalogue import Catalogue, near
-from nfd.rules.engine import evaluate_all
+from nfd.rules.engine import evaluate_objects
 from nfd.rules.expansion import parse
 from nfd.rules.impossible import never
 from nfd.rules.load import Loaded
@@ -30,12 +30,8 @@ def validate(
     loaded: Loaded,
     catalogue: Catalogue,
     policy: Policy = POLICY,
-    features: Features | None = None,
 ) -> tuple[Problem, ...]:
-    """Check everything that was loaded; problems of loading come first.
-
-    With `features` the rules are run over them too, and rules that fail are told.
-    """
+    """Check everything that was loaded; problems of loading come first."""
     found = list(loaded.problems)
     for holder in loaded.objects:
         for rule in holder.rules:
@@ -44,15 +40,18 @@ def validate(
     found += _across(
         [holder for holder in ordered if holder.kind != "NodeFeatureGroup"]
     )
-    if features is not None:
-        rules = [(holder, rule) for holder in ordered for rule in holder.rules]
-        results, _ = evaluate_all([rule for _, rule in rules], features)
-        found += (
-            Problem("error", holder.place, "", result.reason, rule.name)
-            for (holder, rule), result in zip(rules, results, strict=True)
-            if result.outcome == "error"
-        )
     return tuple(dict.fromkeys(found))
+
+
+def failures(loaded: Loaded, features: Features, host: str) -> tuple[Problem, ...]:
+    """Run everything that was loaded over the features of a host: rules that fail."""
+    results, _ = evaluate_objects(loaded.objects, features)
+    places = {rule: holder.place for holder in loaded.objects for rule in holder.rules}
+    return tuple(
+        Problem("error", places[r.rule], f"on {host}", r.reason, r.rule.name)
+        for r in results
+        if r.outcome == "error"
+    )
 
 
 class _Checker:

@@ -5,7 +5,7 @@ import pytest
 from nfd.rules.catalogue import Catalogue
 from nfd.rules.load import load_text
 from nfd.rules.policy import Policy
-from nfd.rules.validate import validate
+from nfd.rules.validate import POLICY, failures, validate
 from nfd.source import FeatureSpec
 from tests.rules.build import host
 
@@ -28,9 +28,9 @@ spec:
 """
 
 
-def check(rule: str, **extra: object) -> list[str]:
+def check(rule: str, policy: Policy = POLICY) -> list[str]:
     text = HEAD + "\n".join(f"  {line}" for line in rule.strip().splitlines())
-    found = validate(load_text(text, "f", strict=True), CATALOGUE, **extra)  # type: ignore[arg-type]
+    found = validate(load_text(text, "f", strict=True), CATALOGUE, policy)
     return [str(problem) for problem in found]
 
 
@@ -132,14 +132,16 @@ def test_the_policy_counts() -> None:
 
 
 def test_rules_can_be_tried_on_features() -> None:
-    rule = (
+    loaded = load_text(
         "- {name: r, labelsTemplate: 'x={{ (index .pci.device 0).vendor }}',"
-        " matchFeatures: [{feature: pci.device}]}"
+        " matchFeatures: [{feature: pci.device}]}",
+        "f",
     )
+    (problem,) = failures(loaded, host(instances={"pci.device": []}), "node-1")
 
-    assert check(rule) == []
-    (problem,) = check(rule, features=host(instances={"pci.device": []}))
-    assert "error: f: rule 'r': labelsTemplate" in problem
+    assert validate(loaded, CATALOGUE) == ()
+    assert "error: f: on node-1: rule 'r': labelsTemplate" in str(problem)
+    assert failures(loaded, host(), "node-2") == ()
 
 
 def test_open_and_closed_sets_of_one_key_are_open() -> None:
