@@ -308,30 +308,34 @@ class Controller:
             self._try_later(name, None)
         except NotFound:
             with self.changing() as fleet:
-                fleet.node_deleted(name)
+                fleet.node_missing(name, planned.uid)
         except (Conflict, Invalid) as error:
             # The Node is not as we thought; look at it, and plan again.
-            self._look_again(name, error)
+            self._look_again(planned, error)
         except ApiError as error:
             self._try_later(name, error)
         else:
             with self.changing() as fleet:
                 self._blocked.pop(name, None)
-                fleet.node_put(answer)
+                fleet.node_written(answer)
             self.observer.wrote(planned, step)
 
-    def _look_again(self, name: str, error: ApiError) -> None:
+    def _look_again(self, planned: NodePlan, error: ApiError) -> None:
+        name = planned.node
         try:
             node = self._client.get(NODES, name)
         except NotFound:
             with self.changing() as fleet:
-                fleet.node_deleted(name)
+                fleet.node_missing(name, planned.uid)
             return
         except ApiError as second:
             self._try_later(name, second)
             return
         with self.changing() as fleet:
-            fleet.node_put(node)
+            if node["metadata"]["uid"] == planned.uid:
+                fleet.node_written(node)
+            else:
+                fleet.node_put(node)
         self._try_later(name, error)
 
     def _try_later(self, name: str, error: ApiError | None) -> None:

@@ -1,8 +1,12 @@
 """Handlers of the master's reflectors: they hand objects to the fleet."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import TypeAlias
+from hashlib import blake2b
+from typing import Any, TypeAlias
+
+import attrs
 
 from nfd.kube.resources import JsonObject
 from nfd.master.fleet import Fleet
@@ -82,40 +86,86 @@ class NodeFeed:
             fleet.node_deleted(obj["metadata"]["name"])
 
 
-class RuleFeed:
-    """Reads rule objects; the controller takes them over as a whole."""
+@attrs.frozen(slots=True)
+class RuleAbout:
+    """What a rule object is beside its rules: for its status and events."""
 
-    def __init__(self, changed: Callable[[], None]) -> None:
+    uid: str
+    generation: int
+    status: Mapping[str, Any]
+    digest: bytes  # of the spec
+
+
+class RuleFeed:
+    """Reads rule objects; the controller takes them over as a whole.
+
+    What leaves the spec as it was, a write of the status above all, is no change:
+    the rules stay the very same objects, and so do the results kept of them.
+    """
+
+    def __init__(
+        self, changed: Callable[[], None], kind: str = "NodeFeatureRule"
+    ) -> None:
         self._changed = changed
-        self._listed: dict[str, Loaded] | None = None
+        self._kind = kind
+        self._listed: set[str] | None = None
+        self._complete = False
+        self._dirty = False
         self.loaded: dict[str, Loaded] = {}
+        self.about: dict[str, RuleAbout] = {}
 
     def replace_begin(self) -> None:
         """A list starts."""
-        self._listed = {}
+        self._listed = set()
 
     def item(self, obj: JsonObject) -> None:
         """An object is there, or changed."""
-        name = obj["metadata"]["name"]
-        found = load_document(obj, f"NodeFeatureRule {name}")
-        if self._listed is not None:
-            self._listed[name] = found
-        else:
+        meta = obj["metadata"]
+        name = meta["name"]
+        spec = json.dumps(obj.get("spec"), sort_keys=True).encode()
+        about = RuleAbout(
+            meta.get("uid", ""),
+            meta.get("generation") or 0,
+            obj.get("status") or {},
+            blake2b(spec, digest_size=16).digest(),
+        )
+        before = self.about.get(name)
+        self.about = {**self.about, name: about}
+        if before is None or (before.uid, before.digest) != (about.uid, about.digest):
+            found = load_document({"kind": self._kind, **obj}, f"{self._kind} {name}")
             self.loaded = {**self.loaded, name: found}
-            self._changed()
+            self._dirty = True
+        if self._listed is not None:
+            self._listed.add(name)
+        else:
+            self._tell()
 
     added = modified = item
 
     def replace_end(self) -> None:
         """The list is complete."""
-        if self._listed is not None:
-            self.loaded, self._listed = self._listed, None
-        self._changed()
+        listed, self._listed = self._listed, None
+        for name in self.loaded.keys() - (listed or set()):
+            self._forget(name)
+        self._dirty = self._dirty or not self._complete
+        self._complete = True
+        self._tell()
 
     def deleted(self, obj: JsonObject) -> None:
         """The API server said that an object was deleted."""
         name = obj["metadata"]["name"]
+        self._forget(name)
         if self._listed is not None:
-            self._listed.pop(name, None)
+            self._listed.discard(name)
+        else:
+            self._tell()
+
+    def _forget(self, name: str) -> None:
+        self._dirty = self._dirty or name in self.loaded
         self.loaded = {n: found for n, found in self.loaded.items() if n != name}
-        self._changed()
+        self.about = {n: about for n, about in self.about.items() if n != name}
+
+    def _tell(self) -> None:
+        if self._dirty and self._complete:
+            self._dirty = False
+            self._changed()

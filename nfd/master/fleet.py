@@ -234,6 +234,22 @@ class Fleet:
             created = before is None or before.uid != node.uid
             self.queue.add(node.name, NEW if created else CHANGED)
 
+    def node_written(self, obj: Mapping[str, Any]) -> None:
+        """Take in the answer to a write, unless a watch has told of a later state."""
+        known = self.nodes.get(obj["metadata"]["name"])
+        if known is None or known.uid != obj["metadata"]["uid"]:
+            return
+        versions = (known.resource_version, obj["metadata"].get("resourceVersion", ""))
+        if all(v.isdigit() for v in versions) and int(versions[0]) > int(versions[1]):
+            return
+        self.node_put(obj)
+
+    def node_missing(self, name: str, uid: str) -> None:
+        """Forget a Node that a request did not find, but no successor of it."""
+        known = self.nodes.get(name)
+        if known is not None and known.uid == uid:
+            self.node_deleted(name)
+
     def node_deleted(self, name: str) -> None:
         """Forget a Node; what its objects held is no longer of any matter."""
         self.nodes.drop(name)

@@ -51,6 +51,7 @@ class NodePlan:
     """
 
     node: str
+    uid: str = ""
     steps: tuple[Step, ...] = ()
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
@@ -132,6 +133,7 @@ def plan(
     ]
     return NodePlan(
         node=node.name,
+        uid=node.uid,
         steps=tuple(Step(target, (guard, *ops)) for target, ops in ordered if ops),
         added=tuple(k for _, p in parts for k in p.add),
         changed=tuple(k for _, p in parts for k in p.replace),
