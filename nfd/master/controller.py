@@ -350,7 +350,7 @@ class Controller:
             blocked.until = self._now() + wait
             heapq.heappush(self._later, (blocked.until, name))
             failures = blocked.failures
-        if error is not None:
+        if error is not None and not self._client.stop.is_set():
             self.observer.failed(name, error, failures)
 
     # --- rules ------------------------------------------------------------------------
