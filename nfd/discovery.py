@@ -76,8 +76,7 @@ class LabelRules(Protocol):
         ...
 
 
-@attrs.frozen(slots=True)
-class Plan:
+class Plan(NamedTuple):
     """What a discovery runs: loaded sources, whose labels count, and settings.
 
     `broken` holds selected sources that could not be loaded, with the reason.
@@ -85,10 +84,10 @@ class Plan:
 
     sources: tuple[Source[Any], ...]
     label_sources: frozenset[str]
-    settings: Mapping[str, Any] = attrs.field(factory=dict)
+    settings: Mapping[str, Any] = MappingProxyType({})
     label_whitelist: str = ""  # RE2, searched in the name part of each key
     rules: LabelRules | None = None
-    broken: Mapping[str, str] = attrs.field(factory=dict)
+    broken: Mapping[str, str] = MappingProxyType({})
 
     def settings_of(self, source: Source[Any]) -> Any:
         """Return the settings of a source, its defaults when none were given."""
