@@ -15,6 +15,8 @@ pytestmark = pytest.mark.usefixtures("helm")
 NAMESPACE = "trusting"
 TENANT = "tenant-a"
 FEATURES = f"/apis/nfd.k8s-sigs.io/v1alpha1/namespaces/{TENANT}/nodefeatures"
+NODE_NAME = "nfd.node.kubernetes.io/node-name"
+FEATURE = "feature.node.kubernetes.io"
 LABELS = {"nvidia.com/gpu.present": "true"}
 RAW: dict[str, Any] = {"flags": {"a.b": {"elements": {"c": {}}}}}
 
@@ -28,7 +30,24 @@ def strict(control_plane: ControlPlane) -> Iterator[ControlPlane]:
     manifests = [
         manifest
         for manifest in render(
-            {"trust": {"enforce": True, "users": [user]}},
+            {
+                "trust": {
+                    "enforce": True,
+                    "users": [user],
+                    "allow": [
+                        {
+                            "namespaces": ["tenant-*"],
+                            "nodes": ["tenant-node-?"],
+                            "labels": ["tenant.example/*", f"{FEATURE}/tenant-*"],
+                        },
+                        {
+                            "namespaces": [TENANT],
+                            "nodes": ["raw.*"],
+                            "features": ["tenant.*"],
+                        },
+                    ],
+                }
+            },
             namespace=NAMESPACE,
             release="trusting",
         )
@@ -65,13 +84,65 @@ def vendor(strict: ControlPlane) -> Api:
 
 
 def test_labels_of_strangers_are_refused(editor: Api) -> None:
-    with pytest.raises(RefusedError, match="tenant-a:editor is not trusted to set"):
+    with pytest.raises(
+        RefusedError,
+        match=r"tenant-a:editor is not trusted to set, .* nvidia.com/gpu.present",
+    ):
         editor.create(FEATURES, _node_feature("evil", LABELS))
 
 
 def test_features_of_strangers_are_refused(editor: Api) -> None:
-    with pytest.raises(RefusedError, match="not trusted to publish features"):
+    with pytest.raises(RefusedError, match=r"not trusted to publish.* about node .n9"):
         editor.create(FEATURES, _node_feature("raw", None, RAW))
+
+
+@pytest.mark.parametrize(
+    ("node", "key"),
+    [
+        ("tenant-node-1", "tenant.example/x"),
+        ("tenant-node-1", f"{FEATURE}/tenant-x"),
+        ("tenant-node-1", "tenant-x"),  # the master puts the namespace in front
+    ],
+)
+def test_granted_labels_pass(editor: Api, node: str, key: str) -> None:
+    editor.create(FEATURES, _node_feature("x", {key: "v"}, node=node), dryRun="All")
+
+
+@pytest.mark.parametrize(
+    ("node", "key"),
+    [
+        ("tenant-node-12", "tenant.example/x"),  # ? is one character
+        ("n9", "tenant.example/x"),
+        ("tenant-node-1", "tenant-example/x"),  # a dot is a dot
+        ("tenant-node-1", "not.tenant.example/x"),
+        ("tenant-node-1", "other"),
+    ],
+)
+def test_other_labels_are_refused(editor: Api, node: str, key: str) -> None:
+    with pytest.raises(RefusedError, match="not trusted to set"):
+        editor.create(FEATURES, _node_feature("x", {key: "v"}, node=node))
+
+
+def test_granted_features_pass(editor: Api) -> None:
+    manifest = _node_feature("x", None, RAW, node="raw.example")
+
+    editor.create(FEATURES, manifest, dryRun="All")
+    with pytest.raises(RefusedError, match="not trusted to publish"):
+        editor.create(FEATURES, _node_feature("x", None, RAW, node="tenant-node-1"))
+
+
+@pytest.mark.parametrize(
+    "nodes", [("tenant-node-1", "victim"), ("victim", "tenant-node-1")]
+)
+def test_label_and_annotation_must_both_be_granted(
+    editor: Api, nodes: tuple[str, str]
+) -> None:
+    label, annotation = nodes
+    manifest = _node_feature("x", {"tenant.example/x": "v"}, node=label)
+    manifest["metadata"]["annotations"] = {NODE_NAME: annotation}
+
+    with pytest.raises(RefusedError, match="not trusted to set"):
+        editor.create(FEATURES, manifest)
 
 
 def test_trusted_authors_pass(vendor: Api) -> None:
@@ -108,7 +179,8 @@ def test_strangers_may_touch_what_they_do_not_change(vendor: Api, editor: Api) -
     [
         {"spec": {"labels": {"more.example/x": "y"}}},
         {"spec": {"features": {"flags": {"d.e": {"elements": {}}}}}},
-        {"metadata": {"labels": {"nfd.node.kubernetes.io/node-name": "victim"}}},
+        {"metadata": {"labels": {NODE_NAME: "victim"}}},
+        {"metadata": {"annotations": {NODE_NAME: "victim"}}},
     ],
 )
 def test_strangers_may_not_change_what_others_wrote(
@@ -164,7 +236,10 @@ def _everybody_writes_node_features() -> list[Manifest]:
 
 
 def _node_feature(
-    name: str, labels: dict[str, str] | None, features: dict[str, Any] | None = None
+    name: str,
+    labels: dict[str, str] | None,
+    features: dict[str, Any] | None = None,
+    node: str = "n9",
 ) -> Manifest:
     spec = {"labels": labels, "features": features}
     return {
@@ -172,7 +247,7 @@ def _node_feature(
         "kind": "NodeFeature",
         "metadata": {
             "name": name,
-            "labels": {"nfd.node.kubernetes.io/node-name": "n9"},
+            "labels": {NODE_NAME: node},
         },
         "spec": {key: value for key, value in spec.items() if value is not None},
     }

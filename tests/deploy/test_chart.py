@@ -169,6 +169,19 @@ def test_release_named_as_the_chart_is_not_doubled() -> None:
     assert name == "my-node-feature-discovery-master"
 
 
+def test_releases_share_no_object() -> None:
+    """Two installations, each with an instance name, live side by side."""
+    one, two = (
+        {
+            (manifest["kind"], manifest["metadata"]["name"])
+            for manifest in render(EVERYTHING, release=release, namespace=release)
+        }
+        for release in ("one", "two")
+    )
+
+    assert one.isdisjoint(two)
+
+
 def test_namespace_override_moves_everything() -> None:
     rendered = render({"namespaceOverride": "elsewhere"})
 
@@ -329,6 +342,17 @@ def test_configuration_holds_what_policies_and_tolerations_hold() -> None:
     }
     tolerated = _pod(rendered, "DaemonSet", "-worker")["tolerations"]
     assert {"key": "b.example/new", "operator": "Exists"} in tolerated
+
+
+def test_master_and_policy_get_the_same_grants() -> None:
+    allow = [{"namespaces": ["a-*"], "labels": ["b.example/*"]}]
+    rendered = render({"trust": {"enforce": True, "allow": allow}})
+    master = only(rendered, "ConfigMap", "-master-conf")["data"]["nfd-master.conf"]
+    policy = only(rendered, "ValidatingAdmissionPolicy", "-authors")
+
+    assert yaml.safe_load(master)["trust"] == {"enforce": True, "allow": allow}
+    variables = {v["name"]: v["expression"] for v in policy["spec"]["variables"]}
+    assert r"'labels': r'^(b\.example/.*)$'" in variables["rules"]
 
 
 def test_every_pod_of_ours_tolerates_the_startup_taints(
@@ -585,6 +609,8 @@ def test_prune_job_is_a_post_delete_hook(default: list[Manifest]) -> None:
             "set the value labelNamespaces",
         ),
         ({"master": {"config": {"startupTaints": []}}}, "set the value startupTaints"),
+        ({"master": {"config": {"trust": {}}}}, "set the value trust"),
+        ({"trust": {"allow": [{"namespaces": ["[ab]"]}]}}, "does not match pattern"),
     ],
 )
 def test_values_that_do_nothing_are_named(values: dict[str, Any], message: str) -> None:

@@ -21,3 +21,12 @@ spec:
   policyName: {{ include "nfd.fullname" .root }}{{ .suffix }}
   validationActions: [Deny]
 {{- end }}
+
+{{/* A raw CEL string with the regular expression of a list of shell patterns. */}}
+{{- define "nfd.celPattern" -}}
+{{- $patterns := list }}
+{{- range . }}
+{{- $patterns = append $patterns (regexQuoteMeta . | replace "\\*" ".*" | replace "\\?" ".") }}
+{{- end -}}
+r'^({{ join "|" $patterns }})$'
+{{- end }}

@@ -50,6 +50,12 @@
 {{- if hasKey $config "startupTaints" }}
 {{- fail "master.config.startupTaints: set the value startupTaints, which the DaemonSets tolerate too" }}
 {{- end }}
+{{- if hasKey $config "trust" }}
+{{- fail "master.config.trust: set the value trust, which the admission policy uses too" }}
+{{- end }}
 {{- $_ := set $config "startupTaints" .Values.startupTaints }}
+{{- if .Values.trust.enforce }}
+{{- $_ := set $config "trust" (pick .Values.trust "enforce" "allow") }}
+{{- end }}
 {{- toYaml $config }}
 {{- end }}
