@@ -89,6 +89,15 @@ class Publish(tuple[str, ...]):
         return modes
 
 
+DEFAULT_NAMESPACES = (  # as the chart's `labelNamespaces`
+    "feature.node.kubernetes.io",
+    "profile.node.kubernetes.io",
+    "nvidia.com",
+    "amd.com",
+    "beta.amd.com",
+    "habana.ai",
+    "gpu.intel.com",
+)
 DEFAULT_OWNERS = Owners(("node",))
 DEFAULT_PUBLISH = Publish(("nodefeature",))
 
@@ -149,6 +158,30 @@ class CoreConfig:
         default=False,
         help="publish bulky feature sets whole, whatever the master asks for",
     )
+    publish_features: tuple[str, ...] = setting(
+        "publishFeatures",
+        (),
+        "only these features go into the NodeFeature, as 'pci.device' or 'kernel.*'; "
+        "bulky ones named in full go whole; empty: all",
+    )
+    publish_file: str = setting(
+        "publishFile", "", "file that the mode `file` writes, one key=value a line"
+    )
+    label_namespaces: tuple[str, ...] = setting(
+        "labelNamespaces",
+        DEFAULT_NAMESPACES,
+        "namespaces, sub-domains included, of the labels written onto the own Node",
+    )
+    trust_unfenced: bool = setting(
+        "trustUnfenced",
+        default=False,
+        help="write the own Node although no admission policy fences the worker",
+    )
+    node_refresh: Duration = setting(
+        "nodeRefreshInterval",
+        Duration.of_seconds(300),
+        "how often the own Node is read again where only the Node is written; 0: never",
+    )
     stale_limit: Duration = setting(
         "staleLimit",
         Duration(0),
@@ -208,7 +241,7 @@ def load(
         config = _layer(config, _parse(options, "-options"), classes)
     if overrides:
         config = _layer(config, {"core": dict(overrides)}, classes)
-    return attrs.evolve(config, core=_sanitise(config.core))
+    return _finish(config)
 
 
 def decode_tree(tree: Mapping[str, Any], classes: SettingsClasses) -> WorkerConfig:
@@ -218,8 +251,7 @@ def decode_tree(tree: Mapping[str, Any], classes: SettingsClasses) -> WorkerConf
         ConfigError: A value is wrong.
 
     """
-    config = _layer(WorkerConfig(), tree, classes)
-    return attrs.evolve(config, core=_sanitise(config.core))
+    return _finish(_layer(WorkerConfig(), tree, classes))
 
 
 def _parse(text: str, what: str) -> Any:
@@ -289,7 +321,12 @@ def _legacy(warning: str) -> bool:
     return key in _LEGACY
 
 
-def _sanitise(core: CoreConfig) -> CoreConfig:
+def _finish(config: WorkerConfig) -> WorkerConfig:
+    """Bring values into their ranges and warn about deprecated keys."""
+    core = config.core
+    warnings = list(config.warnings)
+    if core.sources is not None:
+        warnings.append("core.sources: deprecated, use core.labelSources")
     changes: dict[str, Any] = {
         "no_publish_features": tuple(
             text for entry in core.no_publish_features if (text := entry.strip())
@@ -298,5 +335,8 @@ def _sanitise(core: CoreConfig) -> CoreConfig:
     if 0 < core.sleep_interval < _SECOND:
         changes["sleep_interval"] = _SECOND
     if core.no_owner_refs:
+        warnings.append("core.noOwnerRefs: deprecated, use core.ownerRefs: []")
         changes["owner_refs"] = Owners()
-    return attrs.evolve(core, **changes)
+    return attrs.evolve(
+        config, core=attrs.evolve(core, **changes), warnings=tuple(warnings)
+    )

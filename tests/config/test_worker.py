@@ -237,6 +237,15 @@ def test_errors_in_options_say_so(registry: Registry) -> None:
         load(registry, options="{")
 
 
+def test_deprecated_keys_warn(registry: Registry) -> None:
+    config = load(registry, file="core: {sources: [pci], noOwnerRefs: true}")
+
+    assert config.warnings == (
+        "core.sources: deprecated, use core.labelSources",
+        "core.noOwnerRefs: deprecated, use core.ownerRefs: []",
+    )
+
+
 def test_unknown_keys_warn(registry: Registry) -> None:
     config = load(
         registry,
