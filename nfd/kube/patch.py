@@ -1,6 +1,7 @@
 """JSON patches (RFC 6902) that change exactly the keys they name, behind guards."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 Operation: TypeAlias = dict[str, Any]
@@ -8,7 +9,12 @@ Operation: TypeAlias = dict[str, Any]
 
 def pointer(*parts: str) -> str:
     """Return the JSON pointer of a path; `/` and `~` in its parts are escaped."""
-    return "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in parts)
+    return "".join(map(_step, parts))
+
+
+@lru_cache(8192)
+def _step(part: str) -> str:
+    return "/" + part.replace("~", "~0").replace("/", "~1")
 
 
 def expect(path: Sequence[str], value: Any) -> Operation:

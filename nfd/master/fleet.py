@@ -10,7 +10,6 @@ from typing import Any
 import attrs
 
 from nfd.errors import NfdError
-from nfd.features import Features
 from nfd.master.evaluate import Evaluation, Evaluator
 from nfd.master.guard import (
     EDIT,
@@ -109,27 +108,25 @@ class Fleet:
         if not node:
             self.problems[key] = f"no label {NODE_NAME_LABEL}: it speaks for no node"
             return
+        spec = obj.get("spec") or {}
+        before_keys = self._keys_before(key)
         try:
-            spec = obj.get("spec") or {}
-            features = Features.from_spec(spec.get("features") or {})
-            labels = _text_map(spec.get("labels"))
-        except NfdError as error:
+            stored, before = self.features.put(
+                key,
+                node,
+                uid=meta.get("uid", ""),
+                features=spec.get("features") or {},
+                labels=_text_map(spec.get("labels")),
+                about=about_object(meta),
+                created=meta.get("creationTimestamp") or "",
+                published=_newest_write(meta),
+                version=version,
+            )
+        except (NfdError, TypeError, KeyError, AttributeError, ValueError) as error:
             # The last good content goes on counting.
-            self.problems[key] = str(error)
+            self.problems[key] = f"{type(error).__name__}: {error}"
             return
         self.problems.pop(key, None)
-        before_keys = self._keys_before(key)
-        stored, before = self.features.put(
-            key,
-            node,
-            uid=meta.get("uid", ""),
-            features=features,
-            labels=labels,
-            about=about_object(meta, features),
-            created=meta.get("creationTimestamp") or "",
-            published=_newest_write(meta),
-            version=version,
-        )
         returned = self.losses.returned((_AWAY, node)) or returned
         if before is not None and before.same_content(stored) and not returned:
             return

@@ -10,7 +10,6 @@ from typing import Any
 
 import attrs
 
-from nfd.features import Features
 from nfd.labels import Refusal
 from nfd.master.store import StoredFeature
 from nfd.publish import nodefeature as nf
@@ -137,7 +136,7 @@ def trusted_part(stored: StoredFeature, scope: Scope) -> StoredFeature:
     return attrs.evolve(stored, sets=allowed)
 
 
-def about_object(metadata: Mapping[str, Any], features: Features) -> dict[str, Any]:
+def about_object(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return what else of an object makes a difference to its node.
 
     A worker's version, a trimmed or unknown set, and who owns it; an owner that
@@ -151,7 +150,7 @@ def about_object(metadata: Mapping[str, Any], features: Features) -> dict[str, A
         "pod": notes.get(nf.POD_UID, ""),
         "trimmed": notes.get(nf.TRIMMED, ""),
         "stale": notes.get(nf.STALE, ""),
-        "unknown": sorted(nf.unknown_sets(metadata) | features.unknown.keys()),
+        "unknown": sorted(nf.unknown_sets(metadata)),
     }
     return {key: value for key, value in about.items() if value}
 

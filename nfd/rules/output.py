@@ -224,7 +224,8 @@ class _Combining:
             if problem:
                 self._refuse(wanted.kind, key, output, problem)
             else:
-                granted[key] = attrs.evolve(output, value=value)
+                same = value is output.value
+                granted[key] = output if same else Output(value, output.provenance)
         return granted
 
     def _granted_taints(

@@ -24,6 +24,7 @@ T = TypeVar("T")
 
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 NAMESPACE_NOT_ALLOWED = "namespace is not allowed"
+_KEPT = 16384  # label verdicts; a few hundred bytes each
 UNPREFIXED = "unprefixed keys are not allowed"
 
 
@@ -61,8 +62,21 @@ class Policy:
                 named[full] = value
         return named
 
+    @cached_property
+    def _label_problems(self) -> dict[tuple[str, str], str]:
+        return {}
+
     def label_problem(self, key: str, value: str) -> str:
-        """Say why a label is refused, or ""."""
+        """Say why a label is refused, or ""; a fleet asks the same again and again."""
+        known = self._label_problems
+        problem = known.get((key, value))
+        if problem is None:
+            if len(known) >= _KEPT:
+                known.clear()
+            problem = known[key, value] = self._label_problem(key, value)
+        return problem
+
+    def _label_problem(self, key: str, value: str) -> str:
         if self.disable_labels:
             return "labels are disabled (restrictions.disableLabels)"
         if problem := key_problem(key):

@@ -49,7 +49,7 @@ class Fleet:
             key or ("nfd", node),
             node,
             uid="u",
-            features=features,
+            features=features.to_spec(),
             labels=labels or {},
             about={"worker": True, **about},
             published=published,

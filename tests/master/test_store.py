@@ -21,7 +21,12 @@ def put_as(
     labels: dict[str, str] | None = None,
 ) -> tuple[StoredFeature, StoredFeature | None]:
     return store.put(
-        ("nfd", name), node, uid="u", features=features, labels=labels or {}, about={}
+        ("nfd", name),
+        node,
+        uid="u",
+        features=features.to_spec(),
+        labels=labels or {},
+        about={},
     )
 
 
