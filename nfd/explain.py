@@ -3,39 +3,23 @@
 Pure: a discovery, its plan, and what the host root recorded go in.
 """
 
-import contextlib
-import errno
-import os
 import re
-import zlib
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
 import attrs
 
+from nfd import evidence
 from nfd.custom import CustomSource
 from nfd.discovery import Discovery, Plan, describe
 from nfd.features import Features
-from nfd.hostroot import DEFAULT_LIMIT, Recorder
+from nfd.hostroot import Recorder
 from nfd.labels import FEATURE_NS, Label, key_problem
 from nfd.source import Source
 
-MAX_FILES = 24  # of the answers shown
-MAX_ABSENT = 8  # of the answers shown for something that is not there
-MAX_LINES = 3  # of a file shown
-MAX_TEXT = 200  # characters of a file's content shown
 NEAREST = 5
 CUTOFF = 0.6  # likeness, 1 is equal
-
-
-@attrs.frozen(slots=True)
-class FileRead:
-    """One file that a source asked for and what it answered."""
-
-    path: str
-    content: str  # trimmed and cut; "" when it did not answer
-    error: str = ""
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -50,7 +34,7 @@ class Explanation:
     found: bool
     facts: tuple[tuple[str, str], ...] = ()
     elements: tuple[str, ...] = ()
-    files: tuple[FileRead, ...] = ()
+    files: tuple[evidence.FileRead, ...] = ()
     more_files: int = 0  # read too and not listed
     nearest: tuple[str, ...] = ()
 
@@ -116,7 +100,7 @@ def _label_there(
     if made.feature and not tried:
         elements = tuple(_elements(features, made.feature, made.element))
     origin = made.feature.partition(".")[0] if made.feature else made.source
-    files, more = _files(recorded, origin, (made.element, label.value))
+    files, more = evidence.files(recorded, origin, (made.element, label.value))
     return Explanation(
         key=label.key,
         kind="label",
@@ -193,7 +177,7 @@ def _feature_there(
                 nearest=_nearest(element, names),
             )
     value = features.attributes.get(feature, {}).get(element, "")
-    files, more = _files(recorded, source, (element, value))
+    files, more = evidence.files(recorded, source, (element, value))
     return Explanation(
         key=key,
         kind="feature",
@@ -247,7 +231,7 @@ def _label_absent(
     problem = key_problem(full)
     if problem:
         facts.append(("invalid key", problem))
-    files: tuple[FileRead, ...] = ()
+    files: tuple[evidence.FileRead, ...] = ()
     more = 0
     if maker:
         facts += _source_facts(maker, found, plan, available, labels=True)
@@ -261,7 +245,7 @@ def _label_absent(
                 ("unknown", f"{feature}: {why}")
                 for feature, why in sorted(result.features.unknown.items())
             ]
-        files, more = _files(recorded, maker, _places(facts), absent=True)
+        files, more = evidence.files(recorded, maker, _places(facts), absent=True)
     elif "/" in key and not key.startswith(FEATURE_NS + "/"):
         facts.append(
             ("missing", "no source or rule makes this key; rules and features.d could")
@@ -376,77 +360,6 @@ def _notes(features: Features, feature: str) -> list[tuple[str, str]]:
         for key, reason in sorted(features.notes.items())
         if key.startswith(feature + "/")
     ]
-
-
-def _files(
-    recorded: Recorder, source: str, words: Iterable[str], *, absent: bool = False
-) -> tuple[tuple[FileRead, ...], int]:
-    """List what a source read, narrowed to files whose path or content has a word.
-
-    The first word that any file has decides; without one all files are listed. For
-    something absent, unusual errors come first and missing files are told.
-    """
-    paths = [
-        p
-        for p in dict.fromkeys(recorded.paths_of(source))
-        if p in recorded.files
-        or p in recorded.errors
-        or (absent and p in recorded.folders)
-    ]
-    word = ""
-    for candidate in words:
-        named = [
-            p
-            for p in paths
-            if candidate in p.split("/")
-            or f"{p}/".startswith(f"{candidate}/")
-            or (not absent and _lines_with(candidate, _text(recorded, p)))
-        ]
-        if candidate and named:
-            word, paths = candidate, named
-            break
-    most = MAX_FILES
-    if absent:
-        most = MAX_ABSENT
-        paths.sort(key=lambda p: recorded.errors.get(p, 0) in (0, errno.ENOENT))
-    shown = tuple(_file(recorded, path, word) for path in paths[:most])
-    return shown, len(paths) - len(shown)
-
-
-def _file(recorded: Recorder, path: str, word: str) -> FileRead:
-    if path in recorded.folders and path not in recorded.files:
-        return FileRead(path, f"folder of {len(recorded.folders[path])}")
-    if path not in recorded.files:
-        return FileRead(path, "", os.strerror(recorded.errors[path]))
-    text = _text(recorded, path)
-    if not text.isprintable() and "\0" in text:
-        return FileRead(path, f"{len(recorded.files[path])} bytes")
-    lines = text.split("\n")
-    if len(lines) > 1:
-        chosen = _lines_with(word, text) or lines
-        text = "\n".join(chosen[:MAX_LINES])
-        if len(chosen) > MAX_LINES:
-            text += f"\n... {len(chosen)} lines"
-    return FileRead(
-        path, text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 3] + "..."
-    )
-
-
-def _lines_with(word: str, text: str) -> list[str]:
-    """Return the lines that hold the word; `CONFIG_` or such may stand before it."""
-    if not word or word not in text:
-        return []
-    pattern = re.compile(rf"(?<![A-Za-z0-9]){re.escape(word)}(?!\w)")
-    return [line for line in text.split("\n") if pattern.search(line)]
-
-
-def _text(recorded: Recorder, path: str) -> str:
-    data = recorded.files.get(path, b"")
-    if data.startswith(b"\x1f\x8b"):
-        unpacker = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-        with contextlib.suppress(zlib.error):
-            data = unpacker.decompress(data, DEFAULT_LIMIT)
-    return data.decode("utf-8", "replace").strip()
 
 
 def _nearest(key: str, known: Iterable[str]) -> tuple[str, ...]:
