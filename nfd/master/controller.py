@@ -106,10 +106,10 @@ class Controller:
         self._backoff = Backoff(0.2, 60.0)
         self._resync_at = self._relist_at = self._tick_at = 0.0
         self._threads: list[threading.Thread] = []
-        self._rule_feed = RuleFeed(self._rules_changed)
-        self._rules = self._reflector(NODEFEATURERULES, self._rule_feed)
-        feed = FeatureFeed(self.changing, self._now)
-        self._features = self._reflector(NODEFEATURES, feed)
+        self.rule_feed = RuleFeed(self._rules_changed)
+        self._rules = self._reflector(NODEFEATURERULES, self.rule_feed)
+        self.feature_feed = FeatureFeed(self.changing, self._now)
+        self._features = self._reflector(NODEFEATURES, self.feature_feed)
         nodes = NodeFeed(self.changing, self._now, self._look_whole)
         self._nodes = self._reflector(NODES, nodes, metadata_only=True)
 
@@ -364,7 +364,7 @@ class Controller:
         with self._changed:
             self._rules_dirty = False
             self._rules_taken = True
-            self.loaded = dict(self._rule_feed.loaded)
+            self.loaded = dict(self.rule_feed.loaded)
             rules = {name: rules_of(found) for name, found in self.loaded.items()}
             self.fleet.rules_put(rules, self._now())
             self._changed.notify_all()

@@ -10,8 +10,17 @@ from typing import Any
 
 import attrs
 
-from nfd.labels import Provenance, Refusal
-from nfd.master.merging import Heard, Scope, hear, label_refusal, trusted_part
+from nfd.errors import NfdError
+from nfd.labels import Refusal
+from nfd.master.merging import (
+    Heard,
+    Scope,
+    hear,
+    label_refusal,
+    origin_of,
+    set_refusals,
+    trusted_part,
+)
 from nfd.master.state import Wanted
 from nfd.master.store import FeatureStore, MergedSets, StoredFeature
 from nfd.publish.demand import BULKY, trimmed_sets
@@ -108,6 +117,9 @@ class Evaluator:
             results.append(result)
             matched = after(matched, result)
         labels, refused = self._labels(heard)
+        for stored, trusted in zip(heard.objects, objects, strict=True):
+            if trusted is not stored:
+                refused += set_refusals(stored, trusted)
         output = combine(results, sets, matched, self.policy, labels)
         return Evaluation(name, output, heard, tuple(refused))
 
@@ -118,7 +130,12 @@ class Evaluator:
         settled: dict[str, frozenset[str]] = {}
         for stored in objects:
             about: Mapping[str, Any] = self._store.about(stored)
-            for key, names in trimmed_sets(about.get("trimmed", "")).items():
+            try:
+                trimmed = trimmed_sets(about.get("trimmed", ""))
+            except NfdError as error:
+                unknown.update(dict.fromkeys(BULKY, str(error)))
+                trimmed = {}
+            for key, names in trimmed.items():
                 unknown[key] = "trimmed by the worker to what rules asked for"
                 settled[key] = names
             for key in about.get("unknown", ()):
@@ -134,13 +151,13 @@ class Evaluator:
         for stored in heard.objects:
             third_party = stored.key[0] != own or stored.key[1] != stored.node
             published = self._store.labels_of(stored)
+            origin = origin_of(stored)
             if self.scope.deny_labels and third_party:
                 reason = "labels of other programs are denied (denyNodeFeatureLabels)"
                 refused += [
-                    Refusal("label", k, v, reason) for k, v in published.items()
+                    Refusal("label", k, v, reason, origin) for k, v in published.items()
                 ]
                 continue
-            origin = Provenance(source=f"NodeFeature {stored.key[0]}/{stored.key[1]}")
             for key, value in self.policy.prefixed(published).items():
                 if self.scope.trusts_labels(stored, key):
                     labels[key] = Output(value, origin)

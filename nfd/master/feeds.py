@@ -10,6 +10,8 @@ import attrs
 
 from nfd.kube.resources import JsonObject
 from nfd.master.fleet import Fleet
+from nfd.master.guard import ObjectKey
+from nfd.publish.nodefeature import REFUSED
 from nfd.rules.load import Loaded, load_document
 from nfd.rules.model import Rule
 
@@ -23,11 +25,15 @@ def rules_of(loaded: Loaded) -> tuple[Rule, ...]:
 
 
 class FeatureFeed:
-    """Hands NodeFeatures to the fleet."""
+    """Hands NodeFeatures to the fleet.
+
+    `noted` holds the refusals that stand on objects: (namespace, name) → text.
+    """
 
     def __init__(self, changing: Changing, now: Now) -> None:
         self._changing = changing
         self._now = now
+        self.noted: dict[ObjectKey, str] = {}
 
     def replace_begin(self) -> None:
         """A list starts."""
@@ -36,6 +42,13 @@ class FeatureFeed:
 
     def item(self, obj: JsonObject) -> None:
         """An object is there, or changed."""
+        meta = obj["metadata"]
+        key = (meta.get("namespace", ""), meta["name"])
+        note = (meta.get("annotations") or {}).get(REFUSED)
+        if note:
+            self.noted[key] = note
+        else:
+            self.noted.pop(key, None)
         with self._changing() as fleet:
             fleet.feature_put(obj)
 
@@ -48,6 +61,8 @@ class FeatureFeed:
 
     def deleted(self, obj: JsonObject) -> None:
         """The API server said that an object was deleted."""
+        meta = obj.get("metadata") or {}
+        self.noted.pop((meta.get("namespace", ""), meta.get("name", "")), None)
         with self._changing() as fleet:
             fleet.feature_deleted(obj, self._now())
 

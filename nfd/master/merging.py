@@ -10,10 +10,12 @@ from typing import Any
 
 import attrs
 
-from nfd.labels import Refusal
+from nfd.labels import Provenance, Refusal
 from nfd.master.store import StoredFeature
 from nfd.publish import nodefeature as nf
 from nfd.source import setting
+
+ORIGIN = "NodeFeature"  # begins the provenance of what objects publish
 
 
 @attrs.frozen(slots=True)
@@ -155,7 +157,23 @@ def about_object(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in about.items() if value}
 
 
+def origin_of(stored: StoredFeature) -> Provenance:
+    """Return how provenance names an object."""
+    return Provenance(source=f"{ORIGIN} {stored.key[0]}/{stored.key[1]}")
+
+
 def label_refusal(stored: StoredFeature, key: str, value: str) -> Refusal:
     """Return the refusal of a label that its object may not set."""
     reason = f"namespace {stored.key[0]!r} may not set this label (trust.allow)"
-    return Refusal("label", key, value, reason)
+    return Refusal("label", key, value, reason, origin_of(stored))
+
+
+def set_refusals(stored: StoredFeature, trusted: StoredFeature) -> list[Refusal]:
+    """Return the refusals of the feature sets that an object may not add."""
+    left = {key for key, _ in trusted.sets}
+    reason = f"namespace {stored.key[0]!r} may not add this feature (trust.allow)"
+    return [
+        Refusal("feature", key, "", reason, origin_of(stored))
+        for key, _ in stored.sets
+        if key not in left
+    ]

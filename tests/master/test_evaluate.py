@@ -210,7 +210,7 @@ def test_untrusted_namespace_reaches_nothing() -> None:
     evaluation = fleet.node()
 
     assert set(evaluation.output.labels) == {"v.io/ok"}
-    assert {r.key for r in evaluation.refused} == {*role, "w.io/no"}
+    assert {r.key for r in evaluation.refused} == {*role, "w.io/no", "pci.device"}
 
 
 def test_denied_labels_keep_their_features() -> None:
