@@ -64,6 +64,7 @@ def index(value: Any, *keys: Any) -> Any:
         if isinstance(value, dict):
             value = _element(value, key)
         elif isinstance(value, str):
+            charge_text(len(value))
             data = to_bytes(value)
             value = Uint8(data[_position(key, len(data))])
         elif isinstance(value, list):

@@ -8,8 +8,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from nfd.gotemplate import nodes
+from nfd.gotemplate.closures import Evaluate, Frame
 from nfd.gotemplate.errors import BudgetError, EvaluationError, RenderingError
-from nfd.gotemplate.expressions import Evaluate, ExpressionCompiler, Frame
+from nfd.gotemplate.expressions import ExpressionCompiler
 from nfd.gotemplate.formatting import print_value
 from nfd.gotemplate.functions import Function
 from nfd.gotemplate.lexer import Source

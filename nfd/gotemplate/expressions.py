@@ -1,34 +1,25 @@
-"""Compiles pipelines, function calls and field accesses to closures.
+"""Compiles pipelines, function calls and field accesses to closures."""
 
-A closure takes the frame of the running template and the cursor ("dot").
-"""
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple, NoReturn
 
 from nfd.gotemplate import nodes
-from nfd.gotemplate.errors import EvaluationError, RenderingError
+from nfd.gotemplate.closures import (
+    Evaluate,
+    Fail,
+    Frame,
+    field_chain,
+    field_of_dot,
+    invoke,
+    invoke_piped,
+)
+from nfd.gotemplate.errors import EvaluationError
 from nfd.gotemplate.functions import RANDOM_LENGTHS, REFUSED, Function, GoType
 from nfd.gotemplate.lexer import Source
-from nfd.gotemplate.values import Meter, go_type
+from nfd.gotemplate.values import charge_text, go_type
 
-
-class Frame:
-    """One running template: its variables, the common output and meter."""
-
-    __slots__ = ("emit", "meter", "variables")
-
-    def __init__(
-        self, variables: list[Any], emit: Callable[[str], None], meter: Meter
-    ) -> None:
-        self.variables = variables
-        self.emit = emit
-        self.meter = meter
-
-
-Evaluate = Callable[[Frame, Any], Any]
-Fail = Callable[[Exception], NoReturn]
+_LONG = 1024  # characters of an argument from which on reading it costs steps
 
 
 class Operand(NamedTuple):
@@ -123,8 +114,8 @@ class ExpressionCompiler:
             return inner or _DOT
         fail = self.fail_at(position, "." + ".".join(fields))
         if inner is None and len(fields) == 1:
-            return Operand(_field_of_dot(fields[0], fail))
-        return Operand(_field_chain((inner or _DOT).evaluate, fields, fail))
+            return Operand(field_of_dot(fields[0], fail))
+        return Operand(field_chain((inner or _DOT).evaluate, fields, fail))
 
     # Calls --------------------------------------------------------------------
 
@@ -209,8 +200,8 @@ class ExpressionCompiler:
         evaluates = [operand.evaluate for operand in operands]
         fail = self.fail_at(position, name)
         if final is None or all(operand.constant for operand in operands[:-1]):
-            return Operand(_invoke(function.call, evaluates, fail))
-        return Operand(_invoke_piped(function.call, evaluates, fail))
+            return Operand(invoke(function.call, evaluates, fail))
+        return Operand(invoke_piped(function.call, evaluates, fail))
 
     def _method(
         self,
@@ -282,6 +273,8 @@ class ExpressionCompiler:
             value = evaluate(frame, dot)
             if type(value) is not python and not (value is None and takes_nil):
                 fail(EvaluationError(f"expected {wanted.name}, found {go_type(value)}"))
+            if isinstance(value, str) and len(value) > _LONG:
+                charge_text(len(value))
             return value
 
         return Operand(check, operand.constant)
@@ -321,104 +314,3 @@ def _variable(slot: int) -> Operand:
 
 def _constant(value: object) -> Operand:
     return Operand(lambda _frame, _dot: value, constant=True)
-
-
-def _invoke(
-    call: Callable[..., Any],
-    evaluates: Sequence[Evaluate],
-    fail: Fail,
-) -> Evaluate:
-    if len(evaluates) == 1:
-        (only,) = evaluates
-
-        def one(frame: Frame, dot: Any) -> Any:
-            try:
-                return call(only(frame, dot))
-            except RenderingError as error:
-                fail(error)
-
-        return one
-    if len(evaluates) == 2:
-        left, right = evaluates
-
-        def two(frame: Frame, dot: Any) -> Any:
-            try:
-                return call(left(frame, dot), right(frame, dot))
-            except RenderingError as error:
-                fail(error)
-
-        return two
-
-    def many(frame: Frame, dot: Any) -> Any:
-        try:
-            return call(*[evaluate(frame, dot) for evaluate in evaluates])
-        except RenderingError as error:
-            fail(error)
-
-    return many
-
-
-def _invoke_piped(
-    call: Callable[..., Any], evaluates: Sequence[Evaluate], fail: Fail
-) -> Evaluate:
-    """As `_invoke`, for a last argument that is evaluated before the others."""
-    *before, last = evaluates
-
-    def piped(frame: Frame, dot: Any) -> Any:
-        final = last(frame, dot)
-        try:
-            return call(*[evaluate(frame, dot) for evaluate in before], final)
-        except RenderingError as error:
-            fail(error)
-
-    return piped
-
-
-def _field_of_dot(name: str, fail: Fail) -> Evaluate:
-    def run(_frame: Frame, dot: Any) -> Any:
-        try:
-            return dot[name]
-        except (KeyError, TypeError):
-            return _slow_fields(dot, (name,), fail)
-
-    return run
-
-
-def _field_chain(start: Evaluate, fields: Sequence[str], fail: Fail) -> Evaluate:
-    def run(frame: Frame, dot: Any) -> Any:
-        first = value = start(frame, dot)
-        try:
-            for name in fields:
-                value = value[name]
-        except (KeyError, TypeError):
-            return _slow_fields(first, fields, fail)
-        return value
-
-    return run
-
-
-def _slow_fields(value: Any, fields: Sequence[str], fail: Fail) -> Any:
-    """Walk fields of values that may not be maps, and say what is missing."""
-    try:
-        for name in fields:
-            value = field_of(value, name)
-    except RenderingError as error:
-        fail(error)
-    return value
-
-
-def field_of(value: Any, name: str) -> Any:
-    """Return a field of a value: an element of a map, or what a method returns."""
-    if isinstance(value, dict):
-        if name in value:
-            return value[name]
-        known = ", ".join(sorted(value)[:10]) or "nothing"
-        raise EvaluationError(f"there is no {name!r}; expected one of: {known}")
-    if value is None:
-        raise EvaluationError(f"nil has no field {name!r}")
-    method = getattr(value, "METHODS", {}).get(name)
-    if method is None:
-        raise EvaluationError(f"{go_type(value)} has no field {name!r}")
-    if method.params:
-        raise EvaluationError(f"{name}: {method.complaint(0)}")
-    return method.call(value)

@@ -30,6 +30,17 @@ _BASES = (
 )
 
 
+_MANY_DIGITS = 100  # more than any type holds; Python refuses to read thousands
+
+
+def read_digits(digits: str) -> int:
+    """Read decimal digits; very many of them give a number too large for any type."""
+    significant = digits.lstrip("0")
+    return (
+        int(significant or 0) if len(significant) < _MANY_DIGITS else 10**_MANY_DIGITS
+    )
+
+
 class ParsedNumber(NamedTuple):
     """A number and the types it can take: `whole` an int, `real` a float64."""
 
@@ -49,13 +60,15 @@ def parse_int(text: str) -> int | None:
         text = text.replace("_", "")
     for pattern, base in _BASES:
         if pattern.fullmatch(text):
-            return int(text) if base == 10 else _based(text, base)
+            return _based(text, base)
     return None
 
 
 def _based(text: str, base: int) -> int:
     sign = -1 if text[0] == "-" else 1
     digits = text.lstrip("+-")
+    if base == 10:
+        return sign * read_digits(digits)
     return sign * int(digits[2:] if digits[1:2].isalpha() else digits, base)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from nfd.gotemplate.formatting import Printer, format_value, join_text
+from nfd.gotemplate.literals import read_digits
 from nfd.gotemplate.values import go_type
 
 MAX_WIDTH: Final = 1_000_000  # what Go's package takes for a width or precision
@@ -122,11 +123,11 @@ class _Formatter:
         found = _NUMBER.match(self._template, self._at)
         if found is None:
             return None
-        if int(found.group()[:-1] or 0) > MAX_WIDTH:
+        if read_digits(found.group()[:-1]) > MAX_WIDTH:
             self._at = len(self._template)
             return None
         self._at = found.end()
-        return int(found.group())
+        return read_digits(found.group())
 
     def _star(self) -> int | None:
         """Take a number from the arguments; None if the next one is not usable."""
@@ -154,8 +155,8 @@ class _Formatter:
         inner = self._template[self._at + 1 : close]
         self._at = close + 1
         self._after_index = _NUMBER.fullmatch(inner) is not None
-        if self._after_index and 1 <= int(inner) <= len(self._arguments):
-            self._argument = int(inner) - 1
+        if self._after_index and 1 <= read_digits(inner) <= len(self._arguments):
+            self._argument = read_digits(inner) - 1
         else:
             self._good_index = False
 

@@ -5,9 +5,9 @@ from typing import Final
 
 import attrs
 
+from nfd.gotemplate.closures import Frame
 from nfd.gotemplate.compiler import Body, compile_templates
 from nfd.gotemplate.errors import TemplateError
-from nfd.gotemplate.expressions import Frame
 from nfd.gotemplate.functions import REFUSED, functions
 from nfd.gotemplate.lexer import Source
 from nfd.gotemplate.parser import Parser

@@ -197,7 +197,10 @@ def from_bytes(data: bytes) -> str:
 
 def byte_length(text: str) -> int:
     """Count the bytes of a string, which is what Go's `len` does."""
-    return len(text) if text.isascii() else len(to_bytes(text))
+    if text.isascii():
+        return len(text)
+    charge_text(len(text))
+    return len(to_bytes(text))
 
 
 def byte_slice(text: str, start: int | None, end: int | None) -> str:
@@ -256,6 +259,7 @@ def charge_walk(value: object) -> None:
     """
     if not isinstance(value, dict | list):
         return
+    charge(1 + len(value))
     pending: list[tuple[Iterable[Any], int]] = [(_elements(value), 1)]
     while pending:
         elements, depth = pending.pop()

@@ -195,6 +195,47 @@ def test_budget_ends_a_template(text: str, reason: str) -> None:
     assert reason in refusal(text)
 
 
+@pytest.mark.parametrize(
+    ("call", "wanted"),
+    [
+        ("int", "0"),
+        ("atoi", "9223372036854775807"),
+        ("float64", "0"),
+        ("toDecimal", "0"),
+        ("add", "0"),
+        ("duration", "-1s"),
+        ("durationRound", "0s"),
+        ('printf "%v" ', "1" * 5000),
+    ],
+)
+def test_many_digits_are_no_python_error(call: str, wanted: str) -> None:
+    """Python itself refuses to read more than 4300 digits."""
+    assert wanted == parse(f'{{{{ repeat 5000 "1" | {call} }}}}').render({})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ " + "1" * 5000 + " }}",
+        '{{ semver (repeat 5000 "1") }}',
+        '{{ mustFromJson (repeat 5000 "1") }}',
+        '{{ toDate (repeat 5000 "2") "1" | unixEpoch | semver }}',
+    ],
+)
+def test_many_digits_are_refused(text: str) -> None:
+    assert refusal(text)
+
+
+def test_many_digits_in_a_verb() -> None:
+    digits = "1" * 5000
+
+    assert (
+        parse(f'{{{{ printf "%{digits}d" 1 }}}}').render({})
+        == "%!(NOVERB)%!(EXTRA int=1)"
+    )
+    assert parse(f'{{{{ printf "%[{digits}]d" 1 }}}}').render({}) == "%!d(BADINDEX)"
+
+
 @pytest.mark.parametrize("opening", ["{{ if 1 }}", "{{ range 1 }}"])
 def test_deep_nesting_is_refused_by_the_parser(opening: str) -> None:
     with pytest.raises(TemplateError, match="nested deeper than 64"):

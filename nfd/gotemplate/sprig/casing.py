@@ -5,6 +5,13 @@ from collections.abc import Callable, Iterator
 
 from nfd.gotemplate.values import charge, to_bytes
 
+_LETTERS_PER_STEP = 8  # looked at one by one
+
+
+def _charge_letters(text: str) -> None:
+    charge(len(text) // _LETTERS_PER_STEP)
+
+
 _CJK = (
     ("\u2e80", "\u2fd5"),
     ("\u3005", "\u3029"),
@@ -37,12 +44,18 @@ def title_letter(letter: str) -> str:
 
 def upper(text: str) -> str:
     """Map a text to upper case."""
-    return text.upper() if text.isascii() else "".join(map(upper_letter, text))
+    if text.isascii():
+        return text.upper()
+    _charge_letters(text)
+    return "".join(map(upper_letter, text))
 
 
 def lower(text: str) -> str:
     """Map a text to lower case."""
-    return text.lower() if text.isascii() else "".join(map(lower_letter, text))
+    if text.isascii():
+        return text.lower()
+    _charge_letters(text)
+    return "".join(map(lower_letter, text))
 
 
 def is_space(letter: str) -> bool:
@@ -57,6 +70,7 @@ def is_upper(letter: str) -> bool:
 
 def title(text: str) -> str:
     """Put the first letter of each word in title case, as `strings.Title`."""
+    _charge_letters(text)
     pieces = []
     before = " "
     for letter in text:
@@ -73,6 +87,7 @@ def _separates(letter: str) -> bool:
 
 def untitle(text: str) -> str:
     """Put the first letter of each word in lower case."""
+    _charge_letters(text)
     pieces = []
     starts = True
     for letter in text:
@@ -87,6 +102,7 @@ def untitle(text: str) -> str:
 
 def swapcase(text: str) -> str:
     """Swap cases; a lower case letter that begins a word gets title case."""
+    _charge_letters(text)
     pieces = []
     starts = True
     for letter in text:
@@ -105,6 +121,7 @@ def swapcase(text: str) -> str:
 
 def _as_latin(text: str) -> str:
     # The library behind these functions takes bytes for code points.
+    _charge_letters(text)
     return text if text.isascii() else to_bytes(text).decode("latin-1")
 
 
@@ -131,10 +148,9 @@ def _connects(letter: str) -> bool:
 
 def camelcase(text: str) -> str:
     """Join words, each with a capital; connectors in front stay."""
-    body = text
-    while body and _connects(body[0]):
-        body = body[1:]
-    lead = text[: len(text) - len(body)]
+    _charge_letters(text)
+    start = next((at for at, c in enumerate(text) if not _connects(c)), len(text))
+    lead, body = text[:start], text[start:]
     if not body:
         return text + text[-1:]  # the library writes the last connector twice
     shouting = is_upper(body[0])

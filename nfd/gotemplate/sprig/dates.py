@@ -9,6 +9,7 @@ from typing import Any
 
 from nfd.gotemplate.errors import EvaluationError
 from nfd.gotemplate.functions import Function, GoType
+from nfd.gotemplate.literals import read_digits
 from nfd.gotemplate.sprig.durations import (
     SECOND,
     format_duration,
@@ -66,7 +67,8 @@ def duration(seconds: Any) -> str:
     """Format seconds, given as a text or `int64`, as "1h2m3s"; others are "0s"."""
     count = 0
     if isinstance(seconds, str) and _WHOLE.fullmatch(seconds):
-        count = max(INT_MIN, min(int(seconds), INT_MAX))
+        count = read_digits(seconds.lstrip("+-"))
+        count = max(INT_MIN, min(-count if seconds[0] == "-" else count, INT_MAX))
     elif isinstance(seconds, Int64):
         count = int(seconds)
     nanoseconds = (count * SECOND - INT_MIN) % (1 << 64) + INT_MIN

@@ -18,10 +18,13 @@ _UNITS = {
 _PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]+)")
 _ROUNDED = (("y", 8760), ("mo", 720), ("d", 24), ("h", 1))
 _LIMIT = 1 << 63
+_LONGEST = 200  # characters
 
 
 def parse_duration(text: str) -> int:
     """Read a duration such as "-1h30m" or "1.5s"."""
+    if len(text) > _LONGEST:
+        raise EvaluationError(f"the duration {text[:20]!r}... is too long")
     body = text[1:] if text[:1] in ("+", "-") else text
     if body == "0":
         return 0

@@ -12,8 +12,8 @@ from nfd.gotemplate.sprig.moments import (
     Time,
     days_of,
 )
-from nfd.gotemplate.values import charge_text
 
+_LONGEST: Final = 1000  # characters of a layout
 _ELEMENT: Final = re.compile(
     r"""January|Jan(?![a-z])|Monday|Mon(?![a-z])|MST|002|01|02|03|04|05|06|2006
     |__2|_2(?!006)|15|1|2|3|4|5|PM|pm
@@ -30,6 +30,11 @@ def _elements(layout: str) -> Iterator[tuple[str, str]]:
         yield layout[last : found.start()], found.group()
         last = found.end()
     yield layout[last:], ""
+
+
+def _check_layout(layout: str) -> None:
+    if len(layout) > _LONGEST:
+        raise EvaluationError(f"the layout {layout[:20]!r}... is too long")
 
 
 # Format -----------------------------------------------------------------------
@@ -67,6 +72,7 @@ _WRITE: Final[dict[str, Callable[[Civil], str]]] = {
 
 def format_time(time: Time, layout: str) -> str:
     """Write a time by a layout."""
+    _check_layout(layout)
     civil = time.civil()
     pieces: list[str] = []
     for literal, element in _elements(layout):
@@ -80,9 +86,7 @@ def format_time(time: Time, layout: str) -> str:
             pieces.append(_offset(time.offset, element))
         elif element:
             pieces.append(_fraction(civil.nanosecond, element))
-    text = "".join(pieces)
-    charge_text(len(text))
-    return text
+    return "".join(pieces)
 
 
 def _numeric_zone(offset: int) -> str:
@@ -314,7 +318,7 @@ def _nanoseconds(text: str) -> int:
 
 def parse_time(layout: str, text: str) -> Time:
     """Read a time by a layout."""
-    charge_text(len(layout) + len(text))
+    _check_layout(layout)
     return _Reader(layout, text).read()
 
 

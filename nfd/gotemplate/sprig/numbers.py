@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Any
 from nfd.gotemplate.errors import EvaluationError
 from nfd.gotemplate.formatting import format_value
 from nfd.gotemplate.functions import Function
-from nfd.gotemplate.literals import parse_float, parse_int
-from nfd.gotemplate.values import INT_MAX, INT_MIN, Int64, IntList, charge_items
+from nfd.gotemplate.literals import parse_float, parse_int, read_digits
+from nfd.gotemplate.values import (
+    INT_MAX,
+    INT_MIN,
+    Int64,
+    IntList,
+    charge_items,
+    charge_text,
+)
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -40,11 +47,13 @@ def to_int(value: Any) -> int:
 def to_float64(value: Any) -> float:
     """Convert to `float64`; what cannot be converted is 0."""
     if isinstance(value, str):
+        charge_text(len(value))
         return parse_float(value) or 0.0
     return float(value) if isinstance(value, int | float) else 0.0
 
 
 def _int_of_text(text: str) -> int:
+    charge_text(len(text))
     whole, point, zeros = text.rpartition(".")
     if point and zeros and not zeros.strip("0"):
         text = whole
@@ -65,7 +74,8 @@ def atoi(text: str) -> int:
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not (digits.isascii() and digits.isdecimal()):
         return 0
-    return max(INT_MIN, min(int(text), INT_MAX))
+    number = read_digits(digits)
+    return max(INT_MIN, min(-number if text[0] == "-" else number, INT_MAX))
 
 
 def to_decimal(value: Any) -> Int64:

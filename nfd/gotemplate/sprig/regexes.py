@@ -1,16 +1,23 @@
 """Sprig's regular expressions, over the RE2 seam."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from nfd import regex
 from nfd.gotemplate.errors import EvaluationError
 from nfd.gotemplate.functions import Function
-from nfd.gotemplate.values import NilStringList, StringList, charge_items, charge_text
+from nfd.gotemplate.values import (
+    NilStringList,
+    StringList,
+    charge,
+    charge_items,
+    charge_text,
+)
 
 _REFERENCE = re.compile(r"\$(?:\{([0-9A-Za-z_]+)\}|([0-9A-Za-z_]+)|(\$))")
 _GROUP = re.compile("0|[1-9][0-9]{0,5}")
+_TEXT_PER_STEP = 1024  # characters
 _META = re.compile(r"[\\.+*?()|\[\]{}^$]")
 
 
@@ -24,6 +31,13 @@ def _compile(pattern: str) -> regex.Pattern:
 def _clean(text: str) -> str:
     charge_text(len(text))
     return text if text.isascii() else regex.replace_surrogates(text)
+
+
+def _matches(pattern: str, text: str, limit: int = -1) -> Iterator[Any]:
+    """Yield matches, each at a price, since RE2 is handed the whole text for each."""
+    for found in _compile(pattern).matches(text, limit):
+        charge(1 + len(text) // _TEXT_PER_STEP)
+        yield found
 
 
 def match(pattern: str, text: str) -> bool:
@@ -42,14 +56,14 @@ def must_match(pattern: str, text: str) -> bool:
 
 def find(pattern: str, text: str) -> str:
     """Return the first match, or ""."""
-    found = next(_compile(pattern).matches(_clean(text), 1), None)
+    found = next(_matches(pattern, _clean(text), 1), None)
     return "" if found is None else str(found.group())
 
 
 def find_all(pattern: str, text: str, limit: int) -> StringList:
     """Return all matches; a limit below 0 is none."""
     found = StringList(
-        match.group() for match in _compile(pattern).matches(_clean(text), limit)
+        match.group() for match in _matches(pattern, _clean(text), limit)
     )
     charge_items(len(found))
     return found or NilStringList()
@@ -69,11 +83,11 @@ def _replace(pattern: str, text: str, make: Callable[[Any], str]) -> str:
     text = _clean(text)
     pieces: list[str] = []
     last = size = 0
-    for found in _compile(pattern).matches(text):
+    for found in _matches(pattern, text):
         pieces += (text[last : found.start()], make(found))
         last = found.end()
         size += len(pieces[-1])
-        charge_text(size)
+        charge_text(len(pieces[-1]))
     pieces.append(text[last:])
     charge_text(size + len(text))
     return "".join(pieces)
@@ -99,12 +113,12 @@ def split(pattern: str, text: str, limit: int) -> StringList:
     if limit == 0:
         return NilStringList()
     parts = StringList()
-    compiled = _compile(pattern)
     text = _clean(text)
+    _compile(pattern)
     if pattern and not text:
         return StringList([""])
     start = end = 0
-    for found in compiled.matches(text, limit):
+    for found in _matches(pattern, text, limit):
         if 0 < limit == len(parts) + 1:
             break
         end = found.start()

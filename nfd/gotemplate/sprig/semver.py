@@ -12,6 +12,7 @@ from nfd.gotemplate.errors import EvaluationError
 from nfd.gotemplate.functions import Function, GoType
 from nfd.gotemplate.values import Uint64
 
+_LONGEST = 1000  # characters of a version or constraint
 _UINT64_MAX = (1 << 64) - 1
 _TAIL = (
     r"(-([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?(\+([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?"
@@ -84,9 +85,9 @@ def _compare_part(left: str, right: str) -> int:
 
 def parse(text: str) -> Version:
     """Read a version of one to three numbers, with a prerelease and metadata."""
-    found = _VERSION.fullmatch(text)
+    found = _VERSION.fullmatch(text) if len(text) <= _LONGEST else None
     if found is None:
-        raise EvaluationError(f"{text!r} is not a semantic version")
+        raise EvaluationError(f"{text[:50]!r} is not a semantic version")
     numbers = [int(found[group] or 0) for group in (1, 2, 3)]
     if max(numbers) > _UINT64_MAX:
         raise EvaluationError(f"a number of the version {text!r} is too large")
@@ -110,6 +111,8 @@ class Term(NamedTuple):
 
 def parse_constraint(text: str) -> list[list[Term]]:
     """Read a constraint: alternatives (`||`) of terms that must all hold."""
+    if len(text) > _LONGEST:
+        raise EvaluationError(f"the constraint {text[:20]!r}... is too long")
     text = regex.replace_surrogates(text)
     for found in regex.compile(_RANGE).matches(text):
         low, high = found.group(1), found.group(11)
