@@ -67,5 +67,10 @@ docs: $(VENV)/.dev ## build the manual into site/
 cluster-up: $(VENV)/.dev ## start a control plane on loopback and print its kubeconfig
 	$(BIN)/python -m tests.cluster.up
 
+image: $(VENV)/.dev ## build the image, check it and run its commands inside it
+	sh deploy/image/build.sh
+	NFD_IMAGE_ROOT=build/image/$$(dpkg --print-architecture) \
+	    $(BIN)/python -m pytest -m image tests/image $(PYTEST_ARGS)
+
 clean: ## remove what was built here
 	rm -rf $(VENV) dist build site .coverage .mypy_cache .ruff_cache .pytest_cache
