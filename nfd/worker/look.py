@@ -151,6 +151,17 @@ def published(features: Features, patterns: Collection[str]) -> Features:
     )
 
 
+def allowed(features: Features, patterns: Collection[str]) -> Features:
+    """Leave only what `core.publishFeatures` names; everything where it is empty."""
+    if not patterns:
+        return features
+    return features.only(
+        k
+        for k in {*features, *features.unknown}
+        if any(_matches(k, p) for p in patterns)
+    )
+
+
 def unmatched(features: Features, patterns: Collection[str]) -> list[str]:
     """Return the entries of `core.noPublishFeatures` that name nothing."""
     return [p for p in patterns if not any(_matches(k, p) for k in features)]

@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from nfd.config.worker import DEFAULT_NAMESPACES
 from nfd.kube import patch
 from nfd.kube.patch import Operation
 from nfd.labels import in_namespaces, split_key
@@ -20,16 +21,6 @@ from nfd.publish.ownership import (
     plan_map,
 )
 
-DEFAULT_NAMESPACES = (
-    "feature.node.kubernetes.io",
-    "profile.node.kubernetes.io",
-    "nvidia.com",
-    "amd.com",
-    "beta.amd.com",
-    "habana.ai",
-    "gpu.intel.com",
-)
-
 
 @attrs.frozen(slots=True)
 class OwnNode:
@@ -38,6 +29,7 @@ class OwnNode:
     uid: str
     labels: Mapping[str, str]
     managers: Mapping[str, str]  # label key → manager that wrote it last
+    bare: bool = False  # has no map of labels at all
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, Any]) -> "OwnNode":
@@ -46,6 +38,7 @@ class OwnNode:
             metadata["uid"],
             metadata.get("labels") or {},
             managers_of(metadata).labels,
+            metadata.get("labels") is None,
         )
 
     @property
@@ -77,18 +70,22 @@ def plan_labels(
 ) -> LabelsPlan:
     """Plan the labels of the own Node.
 
-    Keys outside `namespaces` are left to the master. A key that somebody else wrote
+    Keys outside `namespaces` are left to the master; those we own there stay. A key
+    that somebody else wrote
     last with another value is left and reported, so that two writers never fight.
     With `removals` false only additions and changes are planned: additions are
     written before the NodeFeature, removals after it.
     """
-    inside = {
-        k: v for k, v in wanted.items() if in_namespaces(split_key(k)[0], namespaces)
-    }
+
+    def writable(key: str) -> bool:
+        return in_namespaces(split_key(key)[0], namespaces)
+
+    inside = {k: v for k, v in wanted.items() if writable(k)}
+    owned = frozenset(k for k in node.owned if writable(k))
     planned = plan_map(
         node.labels,
         inside,
-        node.owned if removals else frozenset(),
+        owned if removals else frozenset(),
         managers=node.managers,
         ours=frozenset({WORKER_MANAGER}),
         foreign="yield",
@@ -96,7 +93,10 @@ def plan_labels(
     )
     operations = planned.operations("metadata", "labels")
     if operations:
-        operations = [patch.same_object(node.uid), *operations]
+        if node.bare:
+            at = ("metadata", "labels")
+            operations[:0] = [patch.expect(at, None), patch.add(at, {})]
+        operations.insert(0, patch.same_object(node.uid))
     return LabelsPlan(
         tuple(operations),
         tuple(planned.add),
