@@ -21,6 +21,7 @@ from nfd.kube.client import Client
 from nfd.kube.clock import Stop
 from nfd.kube.config import in_cluster, own_namespace
 from nfd.kube.errors import ApiError, Forbidden
+from nfd.kube.events import EventRecorder
 from nfd.kube.http_transport import HttpTransport
 from nfd.kube.lease import LeaseElector
 from nfd.kube.reflector import Reflector
@@ -32,6 +33,8 @@ from nfd.master.fleet import FleetConfig
 from nfd.master.metrics import CONTENT_TYPE, Figures, Metrics
 from nfd.master.namespaces import Namespaces
 from nfd.master.observers import All, Log
+from nfd.master.reporter import Reporter
+from nfd.publish.ownership import master_manager
 
 LEASE = "nfd-master.nfd.kubernetes.io"
 GATES = {
@@ -145,14 +148,16 @@ class Agent:
         self._is_selected: Callable[[str], bool] | None = None
         self.missing: dict[str, str] = {}  # right → what is left undone without it
         self.metrics = Metrics(self._figures)
+        self.reporter = self._make_reporter()
         self.elector = self._make_elector() if options.leader_election else None
         self.controller = Controller(
             client,
             self._fleet_config(),
-            All([self.metrics, Log(logger), self]),
+            All([self.metrics, Log(logger), self.reporter, self]),
             settings=configuration.controller_config(self.config),
             elector=self.elector,
         )
+        self.reporter.controller = self.controller
 
     # --- running ------------------------------------------------------------------
 
@@ -176,6 +181,7 @@ class Agent:
                 start("nfd-namespaces", self._follow_namespaces)
                 self._wait_for_namespaces(stop)
             start("nfd-config", self._watch_config)
+            start("nfd-reporter", self.reporter.run)
             if self.elector is not None:
                 start("nfd-lease", self.elector.run)
             try:
@@ -221,6 +227,7 @@ class Agent:
             node_features=len(fleet.features),
             queue=len(fleet.queue),
             held=self.controller.held(),
+            matched=self.reporter.matched(),
         )
 
     # --- configuration --------------------------------------------------------------
@@ -303,6 +310,22 @@ class Agent:
             feed = self._namespace_feed
             if feed is not None and feed.synced.wait(0.2):
                 return
+
+    def _make_reporter(self) -> Reporter:
+        component = master_manager(self.options.instance)
+        recorder = EventRecorder(
+            client=self._client,
+            component=component,
+            instance=self.options.node_name,
+            on_error=self.trouble,
+        )
+        return Reporter(
+            self._client.but(field_manager=component),
+            self.namespace,
+            LEASE,
+            recorder,
+            on_error=self.trouble,
+        )
 
     def _make_elector(self) -> LeaseElector:
         times = self.config.leader_election

@@ -190,13 +190,18 @@ class Controller:
 
     def wait_idle(self, seconds: float) -> bool:
         """Wait until nothing is left to plan or write; tell whether that is so."""
-
-        def idle() -> bool:
-            left = len(self.fleet.queue) or self._busy or self._rules_dirty
-            return self.fleet.synced and not left
-
         with self._changed:
-            return self._changed.wait_for(idle, seconds)
+            return self._changed.wait_for(self._is_idle, seconds)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is left to plan or write."""
+        with self._changed:
+            return self._is_idle()
+
+    def _is_idle(self) -> bool:
+        left = len(self.fleet.queue) or self._busy or self._rules_dirty
+        return self.fleet.synced and not left
 
     def _now(self) -> float:
         return self._client.clock.monotonic()

@@ -353,7 +353,11 @@ class Fleet:
             return
         for key in self.losses.due(now, len(self.nodes), self.nodes.__contains__):
             node = self._node_of_loss(key)
+            before = self._keys_before(key)
             self.features.drop(key)
+            if before:
+                gone = before - self._wanted_keys(node)
+                self._proven.setdefault(node, set()).update(gone)
             self.queue.add(node, CHANGED)
         self._count_edit(now)
         for name in self.edits.due(now):
