@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -57,11 +58,18 @@ def test_contents(wheel: Path) -> None:
     run(Path(sys.executable).with_name("check-wheel-contents"), wheel, cwd=ROOT)
 
 
-def test_scan_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of a fresh environment that holds the wheel alone."""
+    folder = tmp_path_factory.mktemp("venv")
+    run(sys.executable, "-m", "venv", folder, cwd=folder)
+    python = folder / "bin" / "python"
+    run(python, "-m", "pip", "install", "-q", wheel, cwd=folder)
+    return python
+
+
+def test_scan_in_an_empty_environment(python: Path, tmp_path: Path) -> None:
     """A fresh environment with the wheel alone finds what the golden file says."""
-    run(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
-    python = tmp_path / "venv" / "bin" / "python"
-    run(python, "-m", "pip", "install", "-q", wheel, cwd=tmp_path)
     host = ROOT / "fixtures" / "hosts" / "gpu-server-a100"
     nfd = python.with_name("nfd")
 
@@ -69,3 +77,34 @@ def test_scan_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
 
     golden = json.loads(host.with_suffix(".golden.json").read_text())
     assert scanned["labels"] == golden["labels"]
+
+
+def test_a_source_of_another_distribution(python: Path, tmp_path: Path) -> None:
+    """The source of docs/writing-a-source.md, packaged as its reader would."""
+    page = (ROOT / "docs" / "writing-a-source.md").read_text(encoding="utf-8")
+    code, entry_point = (
+        re.findall(rf"^```{language}\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)[0]
+        for language in ("python", "toml")
+    )
+    package = tmp_path / "nfd-watchdog"
+    package.mkdir()
+    (package / "nfd_watchdog.py").write_text(code)
+    (package / "pyproject.toml").write_text(
+        '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
+        '[project]\nname = "nfd-watchdog"\nversion = "1.2"\n'
+        'dependencies = ["node-feature-discovery"]\n' + entry_point
+    )
+    timer = tmp_path / "host/sys/class/watchdog/watchdog0"
+    timer.mkdir(parents=True)
+    (timer / "identity").write_text("iTCO_wdt\n")
+    nfd = python.with_name("nfd")
+    root = ("--root", tmp_path / "host")
+
+    run(python, "-m", "pip", "install", "-q", package, cwd=tmp_path)
+    scanned = run(nfd, "scan", *root, "-o", "labels", cwd=tmp_path)
+    explained = run(nfd, "explain", "watchdog-present", *root, cwd=tmp_path)
+    listed = json.loads(run(nfd, "sources", "-o", "json", cwd=tmp_path))
+
+    assert "feature.node.kubernetes.io/watchdog-present=true" in scanned
+    assert "/sys/class/watchdog/watchdog0/identity = iTCO_wdt" in explained
+    assert listed["watchdog"]["distribution"] == "nfd-watchdog 1.2"
