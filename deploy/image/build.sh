@@ -57,14 +57,20 @@ fi
 echo "building $tag for $architecture on $base"
 # The certificates of this machine, so that a network with its own authority works.
 buildah build --layers --file deploy/image/Containerfile --tag "$tag" \
-    --platform "linux/$architecture" --volume /etc/ssl/certs:/etc/ssl/certs:ro \
-    --build-arg BASE="$base" --build-arg VERSION="$version" \
+    --volume /etc/ssl/certs:/etc/ssl/certs:ro \
+    --build-arg BASE="$base" --build-arg TARGETARCH="$architecture" --build-arg VERSION="$version" \
     --build-arg REVISION="$revision" --build-arg SOURCE_DATE_EPOCH="$seconds" \
     --build-arg CREATED="$(date -u -d "@$seconds" +%Y-%m-%dT%H:%M:%SZ)" .
 
 rm -rf "$unpack"
 mkdir -p "$unpack"
-container=$(buildah from --platform "linux/$architecture" "$tag")
+container=$(buildah from "$tag")
+if [ "$architecture" != "$(dpkg --print-architecture)" ]; then
+    # Older versions of buildah pull the base for the platform of the result, not for
+    # the one that builds. So it is built as this machine's, and the name put right.
+    buildah config --arch "$architecture" "$container"
+    buildah commit -q "$container" "$tag" > /dev/null
+fi
 mounted=$(buildah mount "$container")
 cp -a "$mounted/." "$unpack/"
 buildah rm "$container" > /dev/null
