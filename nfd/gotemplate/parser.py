@@ -185,7 +185,9 @@ class Parser:
         otherwise: Statements = ()
         while True:
             pipeline = self._pipeline(word.text, lexer.CLOSE)
+            inner = self._scope.mark()
             body, stop = self._statements(word)
+            self._scope.release(inner)
             branches.append((pipeline, body))
             if stop.text == "end":
                 break
@@ -200,9 +202,11 @@ class Parser:
     def _range(self, word: Token) -> nodes.Range:
         mark = self._scope.mark()
         pipeline = self._pipeline("range", lexer.CLOSE)
+        inner = self._scope.mark()
         self._scope.loops += 1
         body, stop = self._statements(word)
         self._scope.loops -= 1
+        self._scope.release(inner)
         otherwise: Statements = ()
         if stop.text == "else":
             otherwise, stop = self._otherwise(word)
