@@ -73,7 +73,7 @@ def explain(
     if feature in features.keys():  # noqa: SIM118 - a method of ours
         return _feature_there(feature, element, features, recorded)
     if feature and not _writers(key, plan):
-        return _feature_absent(feature, found, plan, available)
+        return _feature_absent(feature, found, plan, recorded, available)
     return _label_absent(key, found, plan, recorded, tuple(available))
 
 
@@ -169,11 +169,14 @@ def _feature_there(
                 *features.attributes.get(feature, {}),
             )
             facts.append(("missing", f"{feature} has no element {element!r}"))
+            files, more = evidence.files(recorded, source, (element,), absent=True)
             return Explanation(
                 key=key,
                 kind="feature",
                 found=False,
                 facts=tuple(facts),
+                files=files,
+                more_files=more,
                 nearest=_nearest(element, names),
             )
     value = features.attributes.get(feature, {}).get(element, "")
@@ -190,26 +193,40 @@ def _feature_there(
 
 
 def _feature_absent(
-    feature: str, found: Discovery, plan: Plan, available: Iterable[str]
+    feature: str,
+    found: Discovery,
+    plan: Plan,
+    recorded: Recorder,
+    available: Iterable[str],
 ) -> Explanation:
     source = feature.partition(".")[0]
     features = found.features
     facts = _source_facts(source, found, plan, available, labels=False)
-    if feature in features.unknown and not _is_settled(facts):
-        facts.append(("unknown", features.unknown[feature]))
+    if not _is_settled(facts):
+        if feature in features.unknown:
+            facts.append(("unknown", features.unknown[feature]))
+        elif any(s.key == feature for p in plan.sources for s in p.feature_specs):
+            facts.append(("missing", "the host has nothing of this kind"))
+        else:
+            facts.append(("missing", f"source {source} has no such feature"))
     facts += _notes(features, feature)
-    specs = [s for p in plan.sources if p.name == source for s in p.feature_specs]
-    facts += [("documented as", s.help) for s in specs if s.key == feature]
-    if len(facts) == 1 and any(s.key == feature for s in specs):
-        facts.append(("missing", "the host has nothing of this kind"))
+    facts += [
+        ("documented as", s.help)
+        for p in plan.sources
+        for s in p.feature_specs
+        if s.key == feature
+    ]
     names = {s.key for p in plan.sources for s in p.feature_specs}
     names.update(features.keys())
+    files, more = evidence.files(recorded, source, (), absent=True)
     return Explanation(
         key=feature,
         kind="feature",
         found=False,
         facts=tuple(facts),
-        nearest=_nearest(feature, names),
+        files=files,
+        more_files=more,
+        nearest=_nearest(feature, names - {feature}),
     )
 
 

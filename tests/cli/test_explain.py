@@ -60,7 +60,8 @@ def test_label_the_source_does_not_make(explain: Nfd) -> None:
         (["whatever"], "missing:       no source has this prefix"),
         (["vendor.io/x"], "missing:       no source or rule makes this key"),
         (["nope.feature"], "not installed: there is no source 'nope'"),
-        (["tiny.nothing"], "feature tiny.nothing: not there"),
+        (["tiny.nothing"], "missing:       source tiny has no such feature"),
+        (["tiny.nothing"], "nearest:\n    tiny.found"),
         (["broken.found"], "failed:        RuntimeError: boom"),
         (["tiny.found.txet"], "missing:       tiny.found has no element 'txet'"),
     ],
@@ -72,6 +73,24 @@ def test_why_something_is_not_there(
 
     assert done.status == 1
     assert expected in done.out
+
+
+def test_feature_that_the_host_has_not(nfd: Nfd, host_dir: Path) -> None:
+    """It names the files that were looked for, and does not suggest itself."""
+    done = nfd("explain", "kernel.config", "--root", str(host_dir / "empty-root"))
+
+    assert done.status == 1
+    assert "missing:       the host has nothing of this kind" in done.out
+    assert "/proc/config.gz (No such file or directory)" in done.out
+    assert "kernel.config" not in done.out.partition("nearest:")[2]
+
+
+def test_element_that_is_not_there_names_its_file(nfd: Nfd, host_dir: Path) -> None:
+    root = str(host_dir / "vm-without-gpu")
+    done = nfd("explain", "system.dmiid.product_sku", "--root", root)
+
+    assert "missing:       system.dmiid has no element 'product_sku'" in done.out
+    assert "dmi/id/product_sku (No such file or directory)" in done.out
 
 
 def test_feature_that_is_there(explain: Nfd) -> None:
