@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {  # name: module, one line of help
     "export": ("nfd.cli.export", "print features, labels, or a node template"),
     "rules": ("nfd.cli.rules", "validate, try and explain rules"),
     "kubectl-nfd": ("nfd.cli.kubectl_nfd", "check rules as upstream's kubectl plug-in"),
+    "fleet": ("nfd.cli.fleet", "show and decide what happens to the whole fleet"),
     "master": ("nfd.cli.master", "label the nodes of a cluster (nfd-master)"),
     "worker": ("nfd.cli.worker", "label this node and keep its NodeFeature"),
     "version": ("nfd.cli.version", "print the version"),

@@ -3,6 +3,7 @@
 Flags: spec/master.md section 2.12.
 """
 
+import contextlib
 import os
 import signal
 import sys
@@ -13,14 +14,17 @@ from nfd.cli import goflags, warn
 from nfd.cli.goflags import FlagSet, Parsed
 from nfd.config.duration import Duration
 from nfd.errors import NfdError
+from nfd.kube.client import Client
 from nfd.master.agent import (
     GATES,
     Agent,
     Options,
     client_of,
     connection_of,
+    load,
 )
-from nfd.master.config import DEFAULT_PATH
+from nfd.master.config import DEFAULT_PATH, check_instance, fleet_config
+from nfd.master.namespaces import selected_now
 
 _OVERRIDES = {  # flag: key of the configuration
     "extra-label-ns": "extraLabelNs",
@@ -120,15 +124,56 @@ def _run(parsed: Parsed) -> int:
     set_up_logs({})
     options = options_of(parsed)
     stop = Stop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
     idle = max(4, int(parsed["nfd-api-parallelism"])) + 4
     client = client_of(
         "master", connection_of(options.kubeconfig), idle=idle, stop=stop
     )
-    agent = Agent(options, client, agentlog.logger("master"), set_up_logs=set_up_logs)
-    agent.run(stop)
+    log = agentlog.logger("master")
+    with contextlib.closing(client.transport):
+        if parsed["prune"]:
+            return _prune(options, client, log)
+        if parsed["dry-run"]:
+            return _dry_run(options, client)
+        agent = Agent(options, client, log, set_up_logs=set_up_logs)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
+        agent.run(stop)
     return 0
+
+
+def _prune(options: Options, client: Client, log: Any) -> int:
+    from nfd.master.prune import prune  # noqa: PLC0415 - only here
+    from nfd.master.state import Tracking  # noqa: PLC0415 - only here
+
+    check_instance(options.instance)
+    if load(options).config.no_publish:
+        log.info("nothing is pruned: noPublish is set")
+        return 0
+    for node in prune(client, Tracking.of(options.instance), options.instance):
+        log.info("node pruned", node=node)
+    return 0
+
+
+def _dry_run(options: Options, client: Client) -> int:
+    from nfd.cli.fleet import WOULD_REMOVE  # noqa: PLC0415 - only here
+    from nfd.kube.config import own_namespace  # noqa: PLC0415 - only here
+    from nfd.master.preview import preview  # noqa: PLC0415 - only here
+    from nfd.master.snapshot import read_fleet  # noqa: PLC0415 - only here
+
+    check_instance(options.instance)
+    loaded = load(options)
+    for warning in loaded.warnings:
+        warn(f"warning: {warning}")
+    config = fleet_config(
+        loaded.config,
+        namespace=options.namespace or own_namespace(),
+        instance=options.instance,
+        auto_prefix=not options.gates["DisableAutoPrefix"],
+        selected=selected_now(client, loaded.config),
+    )
+    found = preview(read_fleet(client, config, page_size=loaded.config.page_size))
+    print(found.text(), end="")
+    return WOULD_REMOVE if found.removes else 0
 
 
 if __name__ == "__main__":

@@ -3,8 +3,9 @@
 import threading
 from collections.abc import Callable, Mapping
 
-from nfd.kube.resources import JsonObject
-from nfd.master.config import Selector
+from nfd.kube.client import Client
+from nfd.kube.resources import NAMESPACES, JsonObject
+from nfd.master.config import MasterConfig, Selector
 
 
 class Namespaces:
@@ -57,3 +58,16 @@ class Namespaces:
         with self._lock:
             self._labels.pop(name, None)
         self._changed()
+
+
+def selected_now(client: Client, config: MasterConfig) -> Callable[[str], bool] | None:
+    """Return what selects namespaces, read once; None where all count."""
+    selector = config.restrictions.selector
+    if selector is None:
+        return None
+    names = frozenset(
+        obj["metadata"]["name"]
+        for obj in client.list(NAMESPACES, metadata_only=True)
+        if selector.matches(obj["metadata"].get("labels") or {})
+    )
+    return names.__contains__
