@@ -8,8 +8,8 @@ exactly one Go type: a plain `dict` is a `map[string]string`, a plain `list` is 
 """
 
 import threading
-from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from collections.abc import Iterable
+from typing import Any
 
 from nfd.gotemplate.errors import BudgetError
 
@@ -30,12 +30,6 @@ class Int64(int):
 
 class Uint64(int):
     """`uint64`, the numbers of a semantic version."""
-
-    __slots__ = ()
-
-
-class Int32(int):
-    """`int32`."""
 
     __slots__ = ()
 
@@ -112,21 +106,10 @@ class NilStringList(StringList):
     __slots__ = ()
 
 
-class Struct(Protocol):
-    """A Go value with methods: a time or a version."""
-
-    GO_TYPE: str
-    GO_KIND: str
-    METHODS: dict[str, Callable[[Any], Any]]
-
-    def __str__(self) -> str: ...
-
-
 GO_TYPES: dict[type, str] = {
     bool: "bool",
     int: "int",
     Int64: "int64",
-    Int32: "int32",
     Uint64: "uint64",
     Uint8: "uint8",
     float: "float64",
@@ -149,15 +132,19 @@ GO_TYPES: dict[type, str] = {
 _NIL = (NilElements, NilFeatureMap, NilAnyList, NilStringList)
 
 
-def go_type(value: object) -> str:
+# Times and versions are structs with methods: their classes have GO_TYPE, GO_KIND and
+# METHODS (name to Function, whose first argument is the value).
+
+
+def go_type(value: Any) -> str:
     """Name the Go type of a value, as `%T` does."""
     if value is None:
         return "<nil>"
     name = GO_TYPES.get(type(value))
-    return name if name is not None else value.GO_TYPE  # type: ignore[attr-defined]  # a Struct
+    return name if name is not None else str(value.GO_TYPE)
 
 
-def go_kind(value: object) -> str:
+def go_kind(value: Any) -> str:
     """Name the kind of a value, as sprig's `kindOf` does."""
     if value is None:
         return "invalid"
@@ -166,7 +153,7 @@ def go_kind(value: object) -> str:
     if isinstance(value, list):
         return "slice"
     name = GO_TYPES.get(type(value))
-    return name if name is not None else value.GO_KIND  # type: ignore[attr-defined]  # a Struct
+    return name if name is not None else str(value.GO_KIND)
 
 
 def is_nil(value: object) -> bool:

@@ -142,10 +142,8 @@ def in_zone(time: Time, name: str) -> Time:
 
     try:
         zone = ZoneInfo(name)
-    except (OSError, ValueError):
-        # ZoneInfoNotFoundError is a KeyError where no database is installed.
-        return Time(time.unix, time.nanosecond)
-    except KeyError:
+    except (KeyError, OSError, ValueError):
+        # Not found, a folder, or no name at all: sprig goes on with UTC.
         return Time(time.unix, time.nanosecond)
     try:
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=time.unix)
