@@ -59,7 +59,11 @@ def describe(registry: Registry, name: str) -> dict[str, Any]:
             for spec in source.feature_specs
         },
         "labels": {
-            (f"{name}-{spec.name}" if source.prefix_labels else spec.name): spec.help
+            (
+                f"{name}-{spec.name}"
+                if source.prefix_labels and "/" not in spec.name
+                else spec.name
+            ): spec.help
             for spec in source.label_specs
         },
         "settings": {

@@ -5,8 +5,7 @@ rest only of devices of these vendors.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-
-import attrs
+from typing import NamedTuple
 
 from nfd.hostroot import HostRoot
 from nfd_sources._reading import entries, read_folder
@@ -14,8 +13,7 @@ from nfd_sources._reading import entries, read_folder
 DEVICES = "/sys/bus/pci/devices"
 
 
-@attrs.frozen(slots=True)
-class PciFunction:
+class PciFunction(NamedTuple):
     """One PCI function; hex digits are lower-case, without `0x`, "" if unknown."""
 
     address: str  # as "0000:3b:00.0"
@@ -23,7 +21,7 @@ class PciFunction:
     class_: str  # class, subclass and programming interface: six digits
     device: str
     driver: str  # name of the bound driver
-    more: Mapping[str, str] = attrs.field(factory=dict)  # further files, trimmed
+    more: Mapping[str, str]  # further files, trimmed
 
     @property
     def path(self) -> str:
@@ -35,53 +33,63 @@ def functions_of(
     host: HostRoot,
     vendors: Collection[str],
     errors: list[OSError],
+    classes: tuple[str, ...] = ("",),
     more: Iterable[str] = (),
 ) -> list[PciFunction]:
-    """List the functions of these vendors in order of address.
+    """List the functions of these vendors and classes in order of address.
 
-    What cannot be read is appended to `errors`: a function whose vendor is not known
-    is left out, one that lacks another attribute is there without it.
+    What cannot be read is appended to `errors`: a function whose vendor or class is
+    not known is left out, one that lacks another attribute is there without it.
+
+    Args:
+        host: The host.
+        vendors: Four hex digits each.
+        errors: Gets the errors.
+        classes: Beginnings of the class.
+        more: Further files to read of each function.
+
     """
     try:
         addresses = entries(host, DEVICES) or []
     except OSError as error:
         errors.append(error)
         return []
-    vendor_of = _vendors(host, addresses, errors)
-    found = []
-    for address in addresses:
-        vendor = vendor_of.get(f"{address}/vendor", "").removeprefix("0x").lower()
-        if vendor in vendors:
-            found.append(_function(host, address, vendor, errors, more))
-    return found
+    vendor_of = _hex_of(host, addresses, "vendor", errors)
+    addresses = [a for a in addresses if vendor_of.get(a) in vendors]
+    class_of = _hex_of(host, addresses, "class", errors)
+    return [
+        _function(host, (address, vendor_of[address], class_of[address]), errors, more)
+        for address in addresses
+        if address in class_of and class_of[address].startswith(classes)
+    ]
 
 
-def _vendors(
-    host: HostRoot, addresses: list[str], errors: list[OSError]
+def _hex_of(
+    host: HostRoot, addresses: list[str], name: str, errors: list[OSError]
 ) -> dict[str, str]:
-    names = [f"{address}/vendor" for address in addresses]
-    return read_folder(host, DEVICES, names, errors) if names else {}
+    """Read one attribute of many functions at once; address to hex digits."""
+    if not addresses:
+        return {}
+    names = [f"{address}/{name}" for address in addresses]
+    values = read_folder(host, DEVICES, names, errors)
+    return {
+        path.partition("/")[0]: text.removeprefix("0x").lower()
+        for path, text in values.items()
+    }
 
 
 def _function(
     host: HostRoot,
-    address: str,
-    vendor: str,
+    known: tuple[str, str, str],
     errors: list[OSError],
     more: Iterable[str],
 ) -> PciFunction:
-    folder = f"{DEVICES}/{address}"
-    values = read_folder(host, folder, ("class", "device", *more), errors)
+    folder = f"{DEVICES}/{known[0]}"
+    values = read_folder(host, folder, ("device", *more), errors)
     driver = None
     try:
         driver = host.link_name(f"{folder}/driver")
     except OSError as error:
         errors.append(error)
-    return PciFunction(
-        address,
-        vendor,
-        values.pop("class", "").removeprefix("0x").lower(),
-        values.pop("device", "").removeprefix("0x").lower(),
-        driver or "",
-        values,
-    )
+    device = values.pop("device", "").removeprefix("0x").lower()
+    return PciFunction(*known, device, driver or "", values)

@@ -117,6 +117,11 @@ DIFFERENCES = (
             ("x86-vm-gpu-accel", "1200_1b36"),
         )
     ),
+    *(
+        Difference(what, "a source of ours", host)
+        for host in ("x86-amd-ryzen1600-desktop", "x86-thinkpad-fullsys")
+        for what in ("instances/amd.*", "labels/amd-gpu")
+    ),
     Difference(
         "labels/storage-nonrotationaldisk",
         "DESIGN: zram is no disk",

@@ -4,7 +4,8 @@ Specification: spec/gpu.md sections 1.3 and 1.5.
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 import attrs
 
@@ -15,13 +16,12 @@ VENDOR_PREFIX = "nvidia.com/"
 _KINDS: tuple[Literal["mps", "timeSlicing"], ...] = ("mps", "timeSlicing")
 
 
-@attrs.frozen(slots=True)
-class Sharing:
+class Sharing(NamedTuple):
     """How GPUs are shared: replicas by resource (without prefix), and the way."""
 
     strategy: Literal["none", "time-slicing", "mps"] = "none"
     renamed: bool = False
-    replicas: Mapping[str, int] = attrs.field(factory=dict)
+    replicas: Mapping[str, int] = MappingProxyType({})
     warnings: tuple[str, ...] = ()
 
     @classmethod
