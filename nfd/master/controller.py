@@ -24,7 +24,7 @@ from nfd.kube.resources import (
     NODEFEATURES,
     NODES,
 )
-from nfd.kube.retry import Backoff
+from nfd.kube.retry import NO_RETRY, Backoff
 from nfd.master.evaluate import Evaluation
 from nfd.master.feeds import FeatureFeed, NodeFeed, RuleFeed, rules_of
 from nfd.master.fleet import Considered, Fleet, FleetConfig
@@ -142,6 +142,7 @@ class Controller:
         start("nfd-rules", lambda: self._rules.run(stop))
         start("nfd-features", lambda: self._features.run(stop))
         start("nfd-nodes", lambda: self._run_nodes(stop))
+        start("nfd-taints", lambda: self._look_for_taints(stop))
         for number in range(self.settings.writers):
             start(f"nfd-writer-{number}", lambda: self._write_jobs(stop))
         with stop.calling(self._wake):
@@ -229,6 +230,30 @@ class Controller:
             self._changed.wait_for(lambda: self._rules_taken or stop.is_set())
         self._nodes.run(stop)
 
+    def _look_for_taints(self, stop: Stop) -> None:
+        """Read whole Nodes once, for start-up taints on those that need no write.
+
+        New Nodes show theirs in the answer to the first write.
+        """
+        client = self._client
+        while not client.clock.wait(stop, _TICK):
+            if not self.is_leader or not self.idle:
+                continue
+            wanted = self.fleet.config.startup_taints
+            if not self._nodes.metadata_only or not wanted:
+                return
+            try:
+                for node in client.list(NODES, limit=self.settings.page_size):
+                    taints = (node.get("spec") or {}).get("taints") or ()
+                    if any(taint.get("key") in wanted for taint in taints):
+                        with self.changing() as fleet:
+                            fleet.node_written({"kind": "Node", **node})
+            except ApiError as error:
+                self.observer.trouble(error)
+                client.clock.wait(stop, 60.0)
+            else:
+                return
+
     # --- the loop -----------------------------------------------------------------
 
     def _loop(self, stop: Stop) -> None:
@@ -301,9 +326,7 @@ class Controller:
     def _write(self, planned: NodePlan, step: Step) -> None:
         name = planned.node
         try:
-            if self._elector is not None:
-                self._elector.check()
-            answer = self._client.json_patch(
+            answer = self._fenced().json_patch(
                 NODES,
                 name,
                 step.operations,
@@ -324,6 +347,21 @@ class Controller:
                 self._blocked.pop(name, None)
                 fleet.node_written(answer)
             self.observer.wrote(planned, step)
+
+    def _fenced(self) -> Client:
+        """Return a client whose requests end before anybody else may lead.
+
+        Raises:
+            NotLeader: The Lease is not held.
+
+        """
+        elector = self._elector
+        if elector is None:
+            return self._client
+        elector.check()
+        spare = elector.lease_duration - elector.renew_deadline
+        timeout = min(self._client.timeout, elector.remaining() + spare)
+        return self._client.but(retry=NO_RETRY, timeout=timeout)
 
     def _look_again(self, planned: NodePlan, error: ApiError) -> None:
         name = planned.node

@@ -148,7 +148,7 @@ class Reporter:
         self, part: str, work: Callable[P, None], *args: P.args, **more: P.kwargs
     ) -> bool:
         """Do a part of the work unless a right for it is known to be missing."""
-        if part in self._denied:
+        if part in self._denied or not self.controller.is_leader:
             return False
         try:
             work(*args, **more)

@@ -197,3 +197,39 @@ def test_stale_view_of_a_node_is_looked_up() -> None:
                 fleet.nodes.put(attrs.evolve(node, labels=wrong))
             api.put(NODEFEATURES, feature("n1", {"a": "2"}))
             wait_for(controller, api, "n1", {"host": "n1", "a": "2"})
+
+
+def test_startup_taints_of_nodes_that_need_no_write_are_lifted() -> None:
+    """Metadata alone shows no taints: whole Nodes are read once, in pages."""
+    taint = {"key": "nfd.node.kubernetes.io/startup", "effect": "NoSchedule"}
+    other = {"key": "v.io/mine", "effect": "NoSchedule"}
+    with FakeApi() as api:
+        for i in range(3):
+            api.node(f"n{i}", {"host": f"n{i}"})
+            api.put(
+                NODEFEATURES, feature(f"n{i}", creationTimestamp="2999-01-01T00:00:00Z")
+            )
+        with running(api, Seen()) as controller:
+            assert controller.wait_idle(10)
+        node = api.get(NODES, "n1")
+        node["spec"]["taints"] = [taint, other]
+        api.put(NODES, node)
+
+        with running(api, Seen(), page_size=2):
+            api.wait_for(lambda: api.get(NODES, "n1")["spec"]["taints"] == [other])
+
+        assert len(api.asked(verb="list", resource="nodes")) == 2
+
+
+def test_startup_taint_of_a_new_node_is_lifted_once_it_is_labelled() -> None:
+    """The answer to the first write shows it; labels come first."""
+    taint = {"key": "nfd.node.kubernetes.io/startup", "effect": "NoSchedule"}
+    with FakeApi() as api:
+        api.put(NODEFEATURES, feature("n1", creationTimestamp="2999-01-01T00:00:00Z"))
+        with running(api, Seen()) as controller:
+            assert controller.wait_idle(10)
+            node = {"metadata": {"name": "n1"}, "spec": {"taints": [taint]}}
+            api.put(NODES, node)
+            api.wait_for(lambda: not api.get(NODES, "n1")["spec"].get("taints"))
+
+        assert labels_of(api, "n1") == {"a": "1"}
