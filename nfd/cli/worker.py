@@ -104,6 +104,7 @@ def main(
                 kubeconfig=parsed["kubeconfig"],
                 root=parsed["root"] or environ.get("NFD_HOST_ROOT") or "/",
                 port=parsed["port"],
+                auto_prefix=not parsed["feature-gates"]["DisableAutoPrefix"],
                 mode="prune"
                 if parsed["prune"]
                 else "once"

@@ -5,76 +5,44 @@ more follow the own NodeFeature and the demand of the cluster's rules.
 """
 
 import hashlib
-import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
-import attrs
-
-from nfd._version import __version__
-from nfd.config.worker import CoreConfig, WorkerConfig, load
+from nfd.config.worker import WorkerConfig
 from nfd.custom import FOLDER as CUSTOM_D
-from nfd.errors import ConfigError, NfdError
+from nfd.errors import ConfigError
 from nfd.hostroot import HostRoot
 from nfd.http_status import Answer
 from nfd.kube.client import Client
 from nfd.kube.clock import SYSTEM_CLOCK, Clock, Stop
 from nfd.kube.errors import ApiError
-from nfd.library import read_config
-from nfd.publish.demand import trimmed_sets
 from nfd.publish.files import label_lines, write_if_changed
-from nfd.publish.nodefeature import TRIMMED, Identity, read_back, unknown_sets
+from nfd.publish.nodefeature import Identity
 from nfd.registry import Registry
 from nfd.source import Watch
 from nfd.worker.demand import DemandFeed
 from nfd.worker.events import Events
-from nfd.worker.look import Looker, Seen, summary, unmatched
-from nfd.worker.memory import read_back_features, read_back_labels
+from nfd.worker.look import Looker, Seen
 from nfd.worker.owners import Pod
 from nfd.worker.publisher import NODE, OBJECT, Published, Publisher, Result, Self
+from nfd.worker.recollection import recollect
+from nfd.worker.settings import (
+    FILE,
+    Options,
+    check,
+    load_settings,
+    stamp,
+    targets_of,
+)
 from nfd.worker.status import Status
+from nfd.worker.telling import Teller
 from nfd.worker.troubles import Troubles
 
 CONFIG, CUSTOM = "config", "custom"  # names of events beside those of sources
-FILE = "file"
 _QUIET, _MOST_QUIET = 0.1, 0.5  # seconds: events come in bursts
 _JITTER = 0.1  # share of the poll interval
 _JOIN = 1.0  # seconds that threads have to end
-
-
-@attrs.frozen(slots=True, kw_only=True)
-class Options:
-    """What the command line and the environment say."""
-
-    node: str = ""
-    namespace: str = ""
-    pod_name: str = ""
-    pod_uid: str = ""
-    config_file: str = ""
-    config_text: str = ""  # of `-options`
-    overrides: Mapping[str, Any] = attrs.field(factory=dict)  # of `core`
-    version: str = __version__
-
-
-def load_settings(options: Options, registry: Registry) -> WorkerConfig:
-    """Read the configuration that the options name; a missing file is an empty one.
-
-    Raises:
-        ConfigError: It is wrong or cannot be read.
-
-    """
-    path = options.config_file
-    text = read_config(path, required=False) if path else None
-    return load(
-        registry, file=text, options=options.config_text, overrides=options.overrides
-    )
-
-
-def targets_of(core: CoreConfig) -> tuple[str, ...]:
-    """Return where to publish, in the order in which it is done."""
-    wanted = () if core.no_publish else core.publish
-    return tuple(t for t in (NODE, OBJECT, FILE) if t in wanted)
 
 
 class Worker:
@@ -105,7 +73,9 @@ class Worker:
         self._log = log
         self._clock = clock
         self._targets = targets_of(config.core)
-        self._check()
+        check(config.core, options)
+        if client is None and {NODE, OBJECT} & {*self._targets}:
+            raise ConfigError("publishing needs a connection to an API server")
         self.troubles = Troubles(log, clock.monotonic)
         self._looker = Looker(host, registry, config)
         self._demand: DemandFeed | None = None
@@ -114,27 +84,10 @@ class Worker:
         self._seen: Seen | None = None
         self._back: Published | None = None  # read back, not yet taken in
         self._may_submit = self.publisher is None
-        self._said: dict[str, str] = {}
+        self._teller = Teller(log, self.troubles)
         self._events: Events | None = None
         self._stamps: dict[str, Any] = {}
         self._failure: BaseException | None = None
-
-    def _check(self) -> None:
-        core, options = self._config.core, self._options
-        if FILE in self._targets and not core.publish_file:
-            raise ConfigError("core.publishFile: not set, but core.publish names file")
-        if not {NODE, OBJECT} & set(self._targets):
-            return
-        if not options.node:
-            raise ConfigError(
-                "NODE_NAME: not set in the environment; it names the Node to label"
-            )
-        if OBJECT in self._targets and not options.namespace:
-            raise ConfigError(
-                "namespace: unknown; set KUBERNETES_NAMESPACE in the environment"
-            )
-        if self._client is None:
-            raise ConfigError("publishing needs a connection to an API server")
 
     def _make_publisher(self) -> Publisher | None:
         targets = tuple(t for t in self._targets if t != FILE)
@@ -150,6 +103,7 @@ class Worker:
                 options.node,
                 Identity(options.namespace, options.version, options.pod_uid),
                 Pod(options.namespace, options.pod_name, options.pod_uid),
+                options.auto_prefix,
             ),
             targets,
             core,
@@ -309,7 +263,8 @@ class Worker:
         seconds = self._clock.monotonic() - start
         if only is None:
             self.status.durations.observe(seconds)
-        self._tell(seen, seconds)
+        self._teller.tell(seen, seconds, self._config.core)
+        self._teller.problems("configuration", self._looker.warnings)
         self._seen = self.status.seen = seen
         self._hand_on(seen)
         return seen
@@ -328,35 +283,6 @@ class Worker:
             else:
                 self.troubles.end("publishing to the file")
 
-    def _tell(self, seen: Seen, seconds: float) -> None:
-        before = {} if self._seen is None else _values(self._seen)
-        changes = summary(before, _values(seen))
-        if changes or self._seen is None:
-            self._log.info(
-                "labels changed", seconds=round(seconds, 3), total=len(seen.labels),
-                **changes,
-            )  # fmt: skip
-        self.troubles.settle("source", {n: _told(seen, n) for n in seen.failed})
-        self.troubles.settle("configuration", _numbered(self._looker.warnings))
-        limit = self._config.core.sleep_interval.seconds / 2
-        if 0 < limit < seconds:
-            self._say(
-                "discovery", f"takes over half of the interval of {2 * limit:g} s"
-            )
-        refused = {f"{r.kind} {r.key}": r.reason for r in seen.refused}
-        for what in [w for w in self._said if w not in refused and " " in w]:
-            del self._said[what]
-        for what, reason in refused.items():
-            self._say(what, reason)
-        for entry in unmatched(seen.features, self._config.core.no_publish_features):
-            self._say(f"core.noPublishFeatures: {entry}", "names no feature")
-
-    def _say(self, what: str, reason: str) -> None:
-        """Log something that is as it should be, once and when it changes."""
-        if self._said.get(what) != reason:
-            self._said[what] = reason
-            self._log.info("note", what=what, reason=reason)
-
     # --- reading back ---------------------------------------------------------------------
 
     def _came_back(self, published: Published) -> None:
@@ -370,25 +296,11 @@ class Worker:
         published, self._back = self._back, None
         if published is None:
             return False
-        memory, labels = {}, dict(published.node_labels)
-        makers: Mapping[str, str] = {}
-        if published.obj is not None:
-            metadata = published.obj["metadata"]
-            found = read_back(published.obj)
-            problems = list(found.problems)
-            partial = set(unknown_sets(metadata))
-            try:
-                notes = metadata.get("annotations") or {}
-                partial |= trimmed_sets(str(notes.get(TRIMMED) or "")).keys()
-            except NfdError as error:
-                problems.append(str(error))
-            whole = found.features.only(k for k in found.features if k not in partial)
-            memory = read_back_features(whole, found.stale, self._clock.wall())
-            labels |= found.labels
-            makers = found.makers
-            self.troubles.settle("reading back", _numbered(problems))
         names = [s.name for s in self._looker.plan.sources]
-        self._looker.remember(memory, read_back_labels(labels, makers, names))
+        back = recollect(published, names, self._clock.wall())
+        self._teller.problems("reading back", back.problems)
+        self._teller.published({k: v.value for k, v in back.labels.items()})
+        self._looker.remember(back.memory, back.labels)
         self._may_submit = True
         self._look(())
         return True
@@ -434,8 +346,8 @@ class Worker:
     def _stamp_files(self) -> None:
         path = self._options.config_file
         self._stamps = {
-            CONFIG: _stamp(path) if path else None,
-            CUSTOM: [_stamp(f) for f in self._real(CUSTOM_D)],
+            CONFIG: stamp(path) if path else None,
+            CUSTOM: [stamp(f) for f in self._real(CUSTOM_D)],
         }
 
     def _real(self, path: str) -> list[str]:
@@ -452,38 +364,10 @@ class Worker:
         self._events.watch(watches, {path: CONFIG} if path else {})
 
     def _cannot_watch(self, what: str, why: str) -> None:
-        self._say(what, f"not to be had, polling instead: {why}")
+        self._teller.note(what, f"not to be had, polling instead: {why}")
 
     def _cannot_follow_own(self, error: ApiError) -> None:
-        self._say("watching the NodeFeature", str(error))
+        self._teller.note("watching the NodeFeature", str(error))
 
     def _cannot_follow_demand(self, error: ApiError) -> None:
-        self._say("following the demand for features", str(error))
-
-
-def _values(seen: Seen) -> dict[str, str]:
-    return {key: label.value for key, label in seen.labels.items()}
-
-
-def _told(seen: Seen, source: str) -> str:
-    error = seen.failed[source]
-    kept = "its last good features stay" if source in seen.stale else "nothing is known"
-    return f"{error}; {kept}"
-
-
-def _numbered(texts: Iterable[str]) -> dict[str, str]:
-    """Name texts that have no name by their beginning."""
-    return {text.partition(":")[0]: text for text in texts}
-
-
-def _stamp(path: str) -> Any:
-    """Return what changes when a file, or anything in a folder, changes."""
-    try:
-        if os.path.isdir(path):
-            with os.scandir(path) as entries:
-                inside = sorted(e.path for e in entries)
-            return [(path, os.path.isdir(path)), *(_stamp(p) for p in inside)]
-        found = os.stat(path)
-    except OSError as error:
-        return error.errno
-    return (path, found.st_ino, found.st_mtime_ns, found.st_size)
+        self._teller.note("following the demand for features", str(error))

@@ -11,7 +11,7 @@ import attrs
 from nfd.config.worker import DEFAULT_NAMESPACES
 from nfd.kube import patch
 from nfd.kube.patch import Operation
-from nfd.labels import in_namespaces, split_key
+from nfd.labels import FEATURE_NS, in_namespaces, split_key
 from nfd.publish.ownership import (
     NO_HOLD,
     WORKER_MANAGER,
@@ -58,6 +58,18 @@ class LabelsPlan:
     yielded: tuple[KeyConflict, ...] = ()  # held by others, left to them
     outside: tuple[str, ...] = ()  # not in the namespaces a worker may write
     held: frozenset[str] = frozenset()
+
+
+def prefixed(labels: Mapping[str, str]) -> dict[str, str]:
+    """Give keys without prefix the default one, as a master does.
+
+    Where both forms of a key are wanted, the one with its prefix wins.
+    """
+    named = {k: v for k, v in labels.items() if "/" in k}
+    for key, value in labels.items():
+        if "/" not in key:
+            named.setdefault(f"{FEATURE_NS}/{key}", value)
+    return named
 
 
 def plan_labels(

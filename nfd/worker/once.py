@@ -10,8 +10,9 @@ from nfd.config.worker import decode_tree
 from nfd.hostroot import HostRoot
 from nfd.kube.client import Client
 from nfd.kube.clock import Stop
-from nfd.worker.controller import Options, Worker
+from nfd.worker.controller import Worker
 from nfd.worker.look import Seen
+from nfd.worker.settings import Options
 
 
 class LibraryLog:

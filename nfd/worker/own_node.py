@@ -45,6 +45,15 @@ class OwnLabels:
         self._contested: dict[str, int] = {}
         self.narrowed = ""  # the refusal after which only FEATURE_NS is written
 
+    @property
+    def uid(self) -> str:
+        """The Node's UID, "" before it was read."""
+        return "" if self._node is None else self._node.uid
+
+    def forget(self) -> None:
+        """Read the Node again before the next write."""
+        self._node = None
+
     def read(self) -> Mapping[str, str]:
         """Ask for the Node's metadata; return the labels that a worker wrote last.
 

@@ -30,19 +30,19 @@ class Resolved:
 
 
 def resolve(
-    kinds: tuple[str, ...], node: str, pod: Pod, client: Client | None
+    kinds: tuple[str, ...], node: str, pod: Pod, client: Client, node_uid: str = ""
 ) -> Resolved:
     """Find the owners of these kinds; what cannot be found costs only itself.
 
-    Asks the API for the Node only where the worker's token does not name it, and for
-    the pod only where its DaemonSet is wanted.
+    Asks the API for the Node only where neither `node_uid` nor the worker's token
+    tells its UID, and for the pod only where its DaemonSet is wanted.
     """
     found: list[OwnerReference] = []
     problems: dict[str, str] = {}
     for kind in kinds:
         try:
             if kind == "node":
-                found.append(_node(node, client))
+                found.append(_node(node, client, node_uid))
             elif kind == "pod":
                 if pod.name and pod.uid:
                     found.append(OwnerReference("v1", "Pod", pod.name, pod.uid))
@@ -55,28 +55,26 @@ def resolve(
     return Resolved(tuple(found) if found or not problems else None, problems)
 
 
-def token_claims(client: Client | None) -> dict[str, Any]:
+def token_claims(client: Client) -> dict[str, Any]:
     """Return the Kubernetes claims of the client's token; {} where it has none."""
-    if client is None or client.authorization is None:
+    if client.authorization is None:
         return {}
     token = client.authorization().removeprefix("Bearer ")
     found = claims(token).get("kubernetes.io")
     return found if isinstance(found, dict) else {}
 
 
-def _node(name: str, client: Client | None) -> OwnerReference:
+def _node(name: str, client: Client, uid: str) -> OwnerReference:
+    if uid:
+        return OwnerReference("v1", "Node", name, uid)
     claimed = token_claims(client).get("node")
     if isinstance(claimed, dict) and claimed.get("name") == name and claimed.get("uid"):
         return OwnerReference("v1", "Node", name, str(claimed["uid"]))
-    if client is None:
-        raise LookupError("there is no connection to an API server")
     found = client.get(NODES, name, metadata_only=True)
     return OwnerReference("v1", "Node", name, str(found["metadata"]["uid"]))
 
 
-def _daemon_set(pod: Pod, client: Client | None) -> list[OwnerReference]:
-    if client is None:
-        raise LookupError("there is no connection to an API server")
+def _daemon_set(pod: Pod, client: Client) -> list[OwnerReference]:
     metadata = client.get(PODS, pod.name, pod.namespace)["metadata"]
     sets = [
         o

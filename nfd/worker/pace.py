@@ -62,6 +62,15 @@ class Repairs:
     left: float = REPAIRS
     at: float = 0.0
 
+    @property
+    def strained(self) -> bool:
+        """Whether several repairs were needed of late."""
+        return self.left < REPAIRS - 2
+
+    def quiet(self, now: float) -> bool:
+        """Whether nothing had to be repaired for a while."""
+        return now >= self.at + REPAIR_INTERVAL
+
     def take(self, now: float) -> float:
         """Allow a repair and return 0, or return the seconds until one is allowed."""
         self.left = min(REPAIRS, self.left + (now - self.at) / REPAIR_INTERVAL)

@@ -28,10 +28,11 @@ from nfd.publish.nodefeature import (
 )
 from nfd.worker.demand import DemandFeed
 from nfd.worker.look import Seen, allowed, published
+from nfd.worker.nodeplan import prefixed
 from nfd.worker.own_node import OwnLabels
 from nfd.worker.own_nodefeature import OwnNodeFeature
 from nfd.worker.owners import Pod, Resolved, resolve
-from nfd.worker.pace import REPAIRS, Repairs, Target
+from nfd.worker.pace import Repairs, Target
 from nfd.worker.troubles import Troubles
 
 NODE, OBJECT = "node", "nodefeature"
@@ -68,13 +69,14 @@ class Self:
     node: str
     identity: Identity
     pod: Pod
+    auto_prefix: bool = True  # keys without prefix get the default one on the Node
 
 
 class Publisher:
     """Brings NodeFeature and Node to the newest result; threads may share it.
 
-    `read_back` is called once, with what an earlier worker left, before anything is
-    written; nothing is written before a result is submitted.
+    `read_back` is called with what an earlier worker left at each place before that
+    is written; nothing is written before a result is submitted.
     """
 
     def __init__(  # noqa: PLR0913 - what a worker's parts share
@@ -98,13 +100,13 @@ class Publisher:
         self._version = 0
         self._result: Result | None = None
         self._poked = False
-        self._knows = False
         self._started = client.clock.monotonic()
         self._owners: Resolved | None = None
         self._repair_wanted = False
         self._repairs = Repairs()
         self._repair_at = 0.0
-        self._reading = Target("reading")
+        self._reading_object = Target("reading the NodeFeature")
+        self._reading_node = Target("reading the Node")
         self._additions, self._removals = Target(NODE), Target(NODE)
         self._features = Target(OBJECT)
         self._look_again_at = 0.0
@@ -191,55 +193,81 @@ class Publisher:
     def attempt(self) -> float | None:
         """Do what is due; return the seconds until more is, None: not by itself."""
         now = self._client.clock.monotonic()
-        if not self._knows and not self._learn(now):
-            return max(0.0, self._reading.not_before - now)
+        waits = [self._learn(now)]
+        if self.object is not None and not self._reading_object.ever:
+            return waits[0]
         with self._changed:
             version, result, core = self._version, self._result, self._core
         if result is None:
-            return None
+            return waits[0]
         if self._demand is not None and not self._demand.known.is_set():
             wait = self._started + _DEMAND_WAIT - now
             if wait > 0:
                 return wait
-        waits = [self._look_again(now, core), self._repair(now)]
-        if self._labels is not None:
+        waits += [self._look_again(now, core), self._repair(now)]
+        node_known = self._labels is not None and self._reading_node.ever
+        if node_known:
             waits.append(self._publish_labels(result, core, self._additions, version))
         if self.object is not None:
             waits.append(self._publish_object(result, core, version))
         ready = self._additions.done == version and (
             self.object is None or self._features.done == version
         )
-        if self._labels is not None and ready:
+        if node_known and ready:
             waits.append(self._publish_labels(result, core, self._removals, version))
         with self._changed:
             if version != self._version:
                 return 0.0
         return min((w for w in waits if w is not None), default=None)
 
-    def _learn(self, now: float) -> bool:
-        """Read back what is published; tell whether it is known now."""
-        if now < self._reading.not_before:
-            return False
-        obj, labels = None, {}
+    def _learn(self, now: float) -> float | None:
+        """Read what is published; return the seconds to wait where that fails.
+
+        The NodeFeature does not wait for the Node.
+        """
+        learned = []
+        if self.object is not None:
+            own = self.object
+            learned.append(
+                self._ask(self._reading_object, now, lambda: Published(own.read()))
+            )
+        if self._labels is not None and not self._reading_object.failures:
+            labels = self._labels
+            learned.append(
+                self._ask(
+                    self._reading_node,
+                    now,
+                    lambda: Published(node_labels=labels.read()),
+                )
+            )
+        found = [each for each in learned if each is not None]
+        if found:
+            self._look_again_at = now
+            obj = next((each.obj for each in found if each.obj), None)
+            self._read_back(Published(obj, found[-1].node_labels))
+        waits = [
+            t.wait(1, now)
+            for t in (self._reading_object, self._reading_node)
+            if t.failures
+        ]
+        return min((w for w in waits if w is not None), default=None)
+
+    def _ask(
+        self, target: Target, now: float, read: Callable[[], Published]
+    ) -> Published | None:
+        """Read what one target has, once."""
+        if not target.due(1, now):
+            return None
+        grave = target is self._reading_object or self.object is None
         try:
-            if self.object is not None:
-                obj = self.object.read()
-            if self._labels is not None:
-                try:
-                    labels = dict(self._labels.read())
-                except Forbidden as error:
-                    if self.object is None:
-                        raise
-                    self._troubles.begin("publishing to the Node", str(error))
+            published = read()
         except ApiError as error:
-            self._reading.failed(error, now)
-            self._troubles.begin("reading back", str(error), grave=True)
-            return False
-        self._troubles.end("reading back")
-        self._knows = True
-        self._look_again_at = now
-        self._read_back(Published(obj, labels))
-        return True
+            target.failed(error, now)
+            self._troubles.begin(target.name, str(error), grave=grave)
+            return None
+        target.succeeded(1)
+        self._troubles.end(target.name)
+        return published
 
     def _publish_labels(
         self, result: Result, core: CoreConfig, target: Target, version: int
@@ -247,6 +275,8 @@ class Publisher:
         assert self._labels is not None
         labels = self._labels
         wanted = {key: label.value for key, label in result.labels.items()}
+        if self._me.auto_prefix:
+            wanted = prefixed(wanted)
 
         def write() -> bool:
             wrote = labels.apply(
@@ -277,8 +307,9 @@ class Publisher:
             wanted = None if self._demand is None else self._demand.demand
             said = publication(self._me.node, result, core, wanted)
             if self._owners is None or self._owners.problems:
+                uid = "" if self._labels is None else self._labels.uid
                 self._owners = resolve(
-                    core.owner_refs, self._me.node, self._me.pod, self._client
+                    core.owner_refs, self._me.node, self._me.pod, self._client, uid
                 )
                 self._troubles.settle("owner", self._owners.problems)
             wrote = obj.write(said, self._owners.owners)
@@ -337,9 +368,13 @@ class Publisher:
         """Have the NodeFeature put back where others changed it, but not for ever."""
         with self._changed:
             wanted = self._repair_wanted
-        if self.object is None or not wanted:
+        if self.object is None:
             return None
         what = "NodeFeature of this node"
+        if not wanted:
+            if self._repairs.quiet(now):
+                self._troubles.end(what)
+            return None
         if self._features.done != self._version or self.object.as_written:
             with self._changed:
                 self._repair_wanted = False
@@ -347,18 +382,21 @@ class Publisher:
         wait = self._repair_at - now
         if wait <= 0:
             wait = self._repairs.take(now)
-        if wait > 0:
-            self._repair_at = now + wait
+        if wait > 0 or self._repairs.strained:
             other = self.object.foreign
             by = f"the worker of pod {other}" if other else "others"
             self._troubles.begin(
                 what, f"changed again and again by {by}; put back only now and then"
             )
+        if wait > 0:
+            self._repair_at = now + wait
             return wait
-        if self._repairs.left >= REPAIRS - 1:
-            self._troubles.end(what)
         with self._changed:
             self._repair_wanted = False
+        # An owner that is gone would have it deleted again and again.
+        self._owners = None
+        if self._labels is not None:
+            self._labels.forget()
         self._features.done = 0
         return None
 

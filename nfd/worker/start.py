@@ -21,10 +21,11 @@ from nfd.kube.clock import Stop
 from nfd.kube.config import in_cluster, own_namespace
 from nfd.publish.nodefeature import Identity
 from nfd.publish.ownership import WORKER_MANAGER
-from nfd.worker.controller import FILE, Options, Worker, load_settings, targets_of
+from nfd.worker.controller import Worker
 from nfd.worker.own_node import OwnLabels
 from nfd.worker.own_nodefeature import OwnNodeFeature
 from nfd.worker.publisher import NODE, OBJECT
+from nfd.worker.settings import FILE, Options, load_settings, targets_of
 
 KlogValues = Callable[[Mapping[str, str]], tuple[dict[str, Any], list[str]]]
 
@@ -39,6 +40,7 @@ class Start:
     kubeconfig: str = ""
     root: str = "/"
     port: int = 8080
+    auto_prefix: bool = True
     mode: Literal["loop", "once", "prune"] = "loop"
     log_form: str = ""
     klog: KlogValues = lambda _: ({}, [])
@@ -64,6 +66,7 @@ def run(start: Start, *, signals: Iterable[signal.Signals] = ()) -> int:
         config_file=start.config_file,
         config_text=start.config_text,
         overrides=start.overrides,
+        auto_prefix=start.auto_prefix,
     )
     config = load_settings(options, registry)
     klog, unknown = start.klog(config.core.klog)
