@@ -28,6 +28,7 @@ from nfd.kube.reflector import Reflector
 from nfd.kube.resources import NAMESPACES
 from nfd.kube.transport import Connection
 from nfd.master import config as configuration
+from nfd.master.collector import Collector
 from nfd.master.controller import Controller
 from nfd.master.fleet import FleetConfig
 from nfd.master.metrics import CONTENT_TYPE, Figures, Metrics
@@ -42,6 +43,7 @@ GATES = {
     "NodeFeatureAPI": True,
     "NodeFeatureGroupAPI": False,
 }
+_COLLECT = 60.0  # seconds between two looks for orphans
 _LOOK_AT_FILE = 5.0  # seconds between two looks at the configuration file
 
 
@@ -162,7 +164,12 @@ class Agent:
     # --- running ------------------------------------------------------------------
 
     def run(self, stop: Stop) -> None:
-        """Work until `stop` is set."""
+        """Work until `stop` is set.
+
+        Raises:
+            Exception: Whatever a thread of ours failed of; all are stopped first.
+
+        """
         self.log.info(
             "starting",
             version=__version__,
@@ -170,9 +177,19 @@ class Agent:
             instance=self.options.instance,
         )
         threads: list[threading.Thread] = []
+        errors: list[BaseException] = []
+
+        def guarded(work: Callable[[Stop], None]) -> None:
+            try:
+                work(stop)
+            except BaseException as error:  # noqa: BLE001 - raised below
+                errors.append(error)
+                stop.set()
 
         def start(name: str, work: Callable[[Stop], None]) -> None:
-            thread = threading.Thread(target=work, args=(stop,), name=name, daemon=True)
+            thread = threading.Thread(
+                target=guarded, args=(work,), name=name, daemon=True
+            )
             threads.append(thread)
             thread.start()
 
@@ -182,6 +199,8 @@ class Agent:
                 self._wait_for_namespaces(stop)
             start("nfd-config", self._watch_config)
             start("nfd-reporter", self.reporter.run)
+            if self.config.garbage_collection.enable:
+                start("nfd-collector", self._collect)
             if self.elector is not None:
                 start("nfd-lease", self.elector.run)
             try:
@@ -190,6 +209,8 @@ class Agent:
                 stop.set()
                 for thread in threads:
                     thread.join()
+        if errors:
+            raise errors[0]
         if self.elector is not None:
             self.elector.release()
         self.log.info("stopped")
@@ -291,6 +312,40 @@ class Agent:
             auto_prefix=not self.options.gates["DisableAutoPrefix"],
             selected=self._is_selected,
         )
+
+    # --- garbage collection -----------------------------------------------------------
+
+    def _collect(self, stop: Stop) -> None:
+        """Delete NodeFeatures whose nodes are gone, by what the fleet knows anyway."""
+        grace = self.config.garbage_collection.grace.seconds
+        controller = self.controller
+        collector = Collector(
+            self._client,
+            self,
+            grace,
+            may_delete=lambda: controller.is_leader and controller.settings.publish,
+        )
+        while not self._client.clock.wait(stop, max(0.05, min(_COLLECT, grace))):
+            if controller.synced and controller.is_leader:
+                with controller.changing() as fleet:
+                    nodes = frozenset(fleet.nodes)
+                    objects = {
+                        key: (stored.uid, stored.node)
+                        for key, stored in fleet.features.objects.items()
+                        if stored.node not in nodes
+                    }
+                collector.features(objects, nodes)
+
+    def deleted(self, kind: str) -> None:
+        """Count and say that an orphan was deleted."""
+        self.metrics.collection.deleted(kind)
+        self.log.info("orphan deleted", kind=kind)
+
+    def not_deleted(self, kind: str, error: ApiError) -> None:
+        """Count and say that an orphan was not deleted."""
+        self.metrics.collection.not_deleted(kind, error)
+        self.trouble(error)
+        self.log.warning("orphan not deleted", kind=kind, error=str(error))
 
     # --- namespaces, lease ------------------------------------------------------------
 

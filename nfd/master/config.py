@@ -166,6 +166,16 @@ class RemovalGuard:
 
 
 @attrs.frozen(slots=True)
+class GarbageCollection:
+    """The part `garbageCollection`: NodeFeatures of nodes that are gone."""
+
+    enable: bool = setting("enable", default=True, help="delete them")
+    grace: Duration = setting(
+        "grace", Duration.of_seconds(300), "how long the node must have been missing"
+    )
+
+
+@attrs.frozen(slots=True)
 class MasterConfig:
     """The whole configuration of a master."""
 
@@ -199,6 +209,9 @@ class MasterConfig:
     )
     removal_guard: RemovalGuard = setting(
         "removalGuard", RemovalGuard(), "when a removal needs more proof"
+    )
+    garbage_collection: GarbageCollection = setting(
+        "garbageCollection", GarbageCollection(), "NodeFeatures of nodes that are gone"
     )
     trust: Trust = setting("trust", Trust(), "who may speak for which nodes and keys")
 

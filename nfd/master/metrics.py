@@ -61,13 +61,7 @@ class Metrics:
         def counter(name: str, said: str, labels: Sequence[str] = ()) -> Counter:
             return Counter(f"nfd_master_{name}", said, labels, registry=self.registry)
 
-        build = Gauge(
-            "nfd_master_build_info",
-            "Time of the start, in seconds since the epoch.",
-            ["version"],
-            registry=self.registry,
-        )
-        build.labels(__version__).set(time.time())
+        _build_info("nfd_master_build_info", self.registry)
         self.requests = counter("node_update_requests", "Looks at a node.")
         self.updates = counter("node_updates", "Writes to nodes.")
         self.failures = counter("node_update_failures", "Writes that failed.")
@@ -97,18 +91,7 @@ class Metrics:
             ["verb", "resource", "code"],
         )
         self.reloads = counter("config_reloads", "Reloads by outcome.", ["outcome"])
-        self.deleted = Counter(
-            "nfd_gc_objects_deleted",
-            "Objects of nodes that are gone.",
-            ["kind"],
-            registry=self.registry,
-        )
-        self.delete_failures = Counter(
-            "nfd_gc_object_delete_failures",
-            "Objects that could not be deleted.",
-            ["kind"],
-            registry=self.registry,
-        )
+        self.collection = CollectionMetrics(self.registry)
         self.registry.register(self)
 
     # --- Observer ---------------------------------------------------------------
@@ -155,8 +138,7 @@ class Metrics:
 
     def page(self) -> str:
         """Return the text for `/metrics`."""
-        text: bytes = generate_latest(self.registry)
-        return text.decode()
+        return page(self.registry)
 
     def collect(self) -> Iterator[Metric]:
         """Yield what is read on demand."""
@@ -186,6 +168,49 @@ class Metrics:
         for rule, count in sorted(now.matched.items()):
             matched.add_metric([rule], float(count))
         yield matched
+
+
+class CollectionMetrics:
+    """Counts what garbage collection does."""
+
+    def __init__(
+        self, registry: CollectorRegistry, *, build_info: bool = False
+    ) -> None:
+        self._deleted = Counter(
+            "nfd_gc_objects_deleted",
+            "Objects of nodes that are gone.",
+            ["kind"],
+            registry=registry,
+        )
+        self._failures = Counter(
+            "nfd_gc_object_delete_failures",
+            "Objects that could not be deleted.",
+            ["kind"],
+            registry=registry,
+        )
+        if build_info:
+            _build_info("nfd_gc_build_info", registry)
+
+    def deleted(self, kind: str) -> None:
+        """Count an object that was deleted."""
+        self._deleted.labels(kind).inc()
+
+    def not_deleted(self, kind: str, error: ApiError) -> None:
+        """Count an object that was not."""
+        del error
+        self._failures.labels(kind).inc()
+
+
+def _build_info(name: str, registry: CollectorRegistry) -> None:
+    said = "Time of the start, in seconds since the epoch."
+    build = Gauge(name, said, ["version"], registry=registry)
+    build.labels(__version__).set(time.time())
+
+
+def page(registry: CollectorRegistry) -> str:
+    """Return the text for `/metrics`."""
+    text: bytes = generate_latest(registry)
+    return text.decode()
 
 
 def removed(plan: NodePlan, step: Step) -> dict[str, int]:
