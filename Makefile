@@ -61,7 +61,7 @@ bench: $(VENV)/.dev ## measure, as ratios beside the budgets
 
 docs: $(VENV)/.dev ## build the manual into site/
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/mkdocs build --strict
 
 # --- a real cluster ---------------------------------------------------------
 cluster-up: $(VENV)/.dev ## start a control plane on loopback and print its kubeconfig
