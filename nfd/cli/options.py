@@ -89,6 +89,11 @@ def add_discovery(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def split(text: str) -> list[str]:
+    """Split a list of words at its commas."""
+    return [word for part in text.split(",") if (word := part.strip())]
+
+
 def _seconds(text: str) -> float:
     seconds = float(text)
     if not seconds > 0:
@@ -103,6 +108,7 @@ def load_config(
 
     Raises:
         ConfigError: It is wrong.
+        UsageError: There is no profile of a name.
 
     """
     text = None
@@ -110,11 +116,17 @@ def load_config(
         text = read_config(args.config)
     elif args.config is None and host.live:
         text = read_config(DEFAULT_PATH, required=False)
-    if text is None and not args.options:
-        return None
-    from nfd.config.worker import load  # noqa: PLC0415 - only when there is one
+    config = None
+    if text is not None or args.options:
+        from nfd.config.worker import load  # noqa: PLC0415 - only when there is one
 
-    return load(registry, file=text, options=args.options)
+        config = load(registry, file=text, options=args.options)
+    if getattr(args, "for_profiles", None):
+        from nfd.check import load_profiles, with_profiles  # noqa: PLC0415 - as above
+
+        profiles = load_profiles(split(args.for_profiles))
+        config = with_profiles(config, profiles, registry)
+    return config
 
 
 def plan_discovery(

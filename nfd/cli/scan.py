@@ -13,6 +13,7 @@ EXAMPLES = """\
   nfd scan --root host.tar.xz             labels of a captured machine
   nfd scan --sources pci,usb -o labels    some sources only
   nfd scan --options '{sources: {pci: {deviceClassWhitelist: ["02"]}}}'
+  nfd scan --profile gpu-operator         with all that the GPU operator reads
   eval "$(nfd scan -o env)"               labels as shell variables
 """
 
@@ -33,6 +34,12 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument(
         "--strict", action="store_true", help="exit with 1 when a source failed"
+    )
+    parser.add_argument(
+        "--profile",
+        dest="for_profiles",
+        metavar="LIST",
+        help="add what these programs need to the configuration; nfd check lists them",
     )
     options.add_root(parser)
     options.add_discovery(parser)
