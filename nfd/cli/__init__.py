@@ -6,7 +6,7 @@ wrong use. A module that reads its arguments itself has `main(argv) -> int` inst
 """
 
 import argparse
-import gc
+import gc as garbage  # nfd.cli.gc takes the name gc here when it is imported
 import os
 import sys
 from collections.abc import Sequence
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     finally:
-        gc.enable()
+        garbage.enable()
     return status
 
 
@@ -84,10 +84,10 @@ def _dispatch(words: list[str]) -> int:
         metavar="COMMAND", title="commands", prog="nfd"
     )
     if command in COMMANDS:
-        gc.disable()  # imports make no garbage, and a scan is over before it pays
+        garbage.disable()  # imports make no garbage, and a scan is over before it pays
         module = import_module(COMMANDS[command][0])
         if command not in _SHORT:
-            gc.enable()
+            garbage.enable()
         if hasattr(module, "main"):
             return int(module.main(words[1:]))
         module.add_parser(commands)

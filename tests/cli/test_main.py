@@ -59,7 +59,18 @@ def test_unknown_command_names_the_nearest(nfd: Nfd) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["scan", "explain", "sources", "diff", "export"])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(nfd: Nfd, name: str) -> None:
+    """Also when other commands have been imported into this process."""
+    done = nfd(name, "--help")
+
+    assert done.status == 0
+    assert "usage" in (done.out + done.err).lower()
+
+
+@pytest.mark.parametrize(
+    "name", ["scan", "explain", "sources", "capture", "diff", "export", "rules"]
+)
 def test_every_command_shows_examples(nfd: Nfd, name: str) -> None:
     done = nfd(name, "--help")
 
