@@ -12,6 +12,8 @@ from nfd.cli import COMMANDS
 from tests.cli.conftest import Nfd
 
 HEAVY = (
+    "ast",
+    "dis",
     "hashlib",
     "importlib.metadata",
     "kubernetes",
