@@ -16,6 +16,7 @@ import attrs
 import pytest
 
 import nfd
+from nfd.cli import main
 from nfd.discovery import Discovery
 from nfd.features import Features
 from nfd.labels import FEATURE_NS
@@ -370,6 +371,26 @@ def test_facts_of_usb(capture: Capture) -> None:
     assert {i.partition("_")[2] for i in facts} == {
         f"{d['vendor']}_{d['device']}" for d in devices
     }
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "amd-kfd",
+        "cpuid-hwloc",
+        "cpuid-libcpuid",
+        "cpuinfo-archspec",
+        "kernel-debian12-cloud",
+    ],
+)
+def test_archives_that_are_no_hosts_scan_too(
+    name: str, shared_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Their folders lie where no source looks: nothing is found, nothing fails."""
+    archive = shared_dir / "hosts" / f"{name}.tar.xz"
+
+    assert main(["scan", "--root", str(archive), "--strict", "-o", "labels"]) == 0
+    assert capsys.readouterr() == ("", "")
 
 
 def test_captures_are_the_shared_ones(shared_dir: Path) -> None:
