@@ -66,6 +66,7 @@ def discover(
     ],
 )
 def test_version(release: str, full: str, numbers: tuple[str, str, str]) -> None:
+    """Case H14."""
     major, minor, revision = numbers
 
     assert {
@@ -134,6 +135,7 @@ def test_configured_file_below_upstreams_mount_prefix(
 
 
 def test_config_of_a_realtime_kernel(tmp_path: Path) -> None:
+    """Case H15."""
     path = "/usr/src/linux-rt-headers-6.6.0-1-rt-amd64/.config"
     features = discover(
         tmp_path, {OSRELEASE: "6.6.0-1-rt-amd64\n", path: "CONFIG_PREEMPT_RT=y\n"}
@@ -159,6 +161,7 @@ def test_broken_config_gz_is_passed_over(tmp_path: Path, data: bytes) -> None:
 def test_no_config_is_one_info_line(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Case H15."""
     with caplog.at_level(logging.INFO):
         features = discover(
             tmp_path, {**RELEASE, "/proc/modules": "a 1 0 - Live 0x0\n"}
@@ -221,6 +224,7 @@ def test_unreadable_release_hides_what_its_name_leads_to(tmp_path: Path) -> None
     ],
 )
 def test_selinux(tmp_path: Path, files: dict[str, str], expected: str | None) -> None:
+    """Case H13."""
     features = discover(tmp_path, files)
     labels = KernelSource().labels(features, SETTINGS)
 

@@ -32,6 +32,7 @@ HEADER = "Filename\tType\tSize\tUsed\tPriority\n"
     ],
 )
 def test_swap(swaps: str, expected: bool) -> None:  # noqa: FBT001 - a table
+    """Case H03."""
     assert expected == has_swap(swaps)
 
 

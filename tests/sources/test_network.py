@@ -17,6 +17,7 @@ SETTINGS = NoSettings()
 def test_devices_and_virtual_interfaces(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Case H01."""
     host = make_root(
         tmp_path,
         {

@@ -146,6 +146,7 @@ def test_no_bus_is_absent_and_unreadable_bus_fails(tmp_path: Path) -> None:
     ],
 )
 def test_labels(settings: dict[str, Any], expected: set[str]) -> None:
+    """Case H18."""
     chosen = PciSettings(
         settings.get("list", PciSettings().device_class_whitelist),
         settings.get("fields"),
@@ -187,6 +188,7 @@ def test_sriov_needs_virtual_functions(
 
 
 def test_audio_function_alone_makes_no_vendor_label() -> None:
+    """Case H20."""
     audio = {**A, "class": "0403"}
     settings = PciSettings(("0300", "0302"), ("vendor",))
 

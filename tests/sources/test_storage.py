@@ -22,6 +22,7 @@ def rotational(**devices: str) -> dict[str, str]:
 
 
 def test_raw_devices_keep_all_and_labels_count_disks(tmp_path: Path) -> None:
+    """Case H62."""
     source = StorageSource()
     host = make_root(tmp_path, rotational(sda="1", loop0="0", zram0="0", dm_0="0"))
     features = source.discover(host, SETTINGS)
