@@ -9,6 +9,7 @@ import attrs
 from nfd.errors import RuleError
 from nfd.features import Features
 from nfd.rules.model import MATCHED_FEATURE, Rule, RuleObject
+from nfd.rules.operators import operand_problem
 from nfd.rules.program import BadValue, RuleProgram, Trail
 from nfd.rules.sets import Matched, Sets
 
@@ -147,7 +148,16 @@ def after(matched: Matched, result: RuleResult) -> Matched:
         doubted = matched.doubted(None)
     else:
         doubted = matched.doubted((*rule.labels, *rule.vars))
+    if not _may_fail(rule):
+        doubted = doubted.known({}, {})  # it exists, whatever the rule would say
     return doubted.known(result.labels, result.vars) if result.matched else doubted
+
+
+def _may_fail(rule: Rule) -> bool:
+    """Tell whether a rule may end in an error, which feeds nothing back."""
+    if rule.labels_template or rule.vars_template:
+        return True
+    return any(operand_problem(e) for t in rule.terms for e in t.all_expressions)
 
 
 def matched_inputs(rule: Rule, matched: Matched) -> Hashable:
@@ -157,9 +167,11 @@ def matched_inputs(rule: Rule, matched: Matched) -> Hashable:
     names = _names_read(rule)
     if names is None:
         elements: Hashable = tuple(sorted(matched.elements.items()))
-        return matched.exists, elements, matched.uncertain
-    return matched.exists, tuple(
-        (matched.elements.get(name), matched.settles(name)) for name in names
+        return matched.exists, matched.perhaps, elements, matched.uncertain
+    return (
+        matched.exists,
+        matched.perhaps,
+        tuple((matched.elements.get(name), matched.settles(name)) for name in names),
     )
 
 

@@ -44,6 +44,12 @@ class Term:
         """The feature key that is looked up."""
         return self.feature.lower()
 
+    @property
+    def all_expressions(self) -> tuple[Expression, ...]:
+        """The expressions over elements and the one over names."""
+        named = () if self.name is None else (self.name,)
+        return (*(self.expressions or {}).values(), *named)
+
 
 @attrs.frozen(slots=True)
 class Taint:

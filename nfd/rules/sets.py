@@ -66,10 +66,12 @@ class Matched:
     """The attribute feature `rule.matched`: labels, then vars of earlier rules.
 
     `uncertain` names elements that a rule of unknown outcome may have written; None
-    means that it could have written any. They are not in `elements`.
+    means that it could have written any. They are not in `elements`. `perhaps` says
+    that such a rule may have made the feature exist: it may also have failed.
     """
 
     exists: bool = False
+    perhaps: bool = False
     elements: Attributes = attrs.field(factory=dict)
     uncertain: frozenset[str] | None = frozenset()
 
@@ -92,17 +94,20 @@ class Matched:
     def doubted(self, names: Iterable[str] | None) -> "Matched":
         """Add a rule of unknown outcome that may have written `names`; None: any."""
         if names is None:
-            return Matched(exists=True, uncertain=None)
+            return Matched(exists=self.exists, perhaps=True, uncertain=None)
         if self.uncertain is None:
-            return self
+            return attrs.evolve(self, perhaps=True)
         uncertain = self.uncertain.union(names)
         elements = {k: v for k, v in self.elements.items() if k not in uncertain}
-        return Matched(exists=True, elements=elements, uncertain=uncertain)
+        return Matched(
+            exists=self.exists, perhaps=True, elements=elements, uncertain=uncertain
+        )
 
     @property
     def unknown(self) -> str:
         """Why elements are unknown, or ""."""
-        if self.uncertain is None or self.uncertain:
+        hidden = self.perhaps and not self.exists
+        if hidden or self.uncertain is None or self.uncertain:
             return "an earlier rule is unknown"
         return ""
 
