@@ -107,15 +107,17 @@ def read(
 
 
 def library_paths(host: HostRoot, settings: NvmlSettings) -> list[str]:
-    """List where the library may be: at a given root alone, else as the linker says.
+    """List where the library may be, as paths for the dynamic linker.
 
-    A bare name stands for the linker's search; the host's own folders come after it.
+    A root that is given comes first, the places of the host last; the bare name
+    between them stands for the linker's own search.
     """
-    if settings.driver_root:
-        roots: tuple[str, ...] = (settings.driver_root,)
-    else:
-        roots = _DRIVER_ROOTS
-    found = [] if settings.driver_root else [SONAME]
+    given = [settings.driver_root] if settings.driver_root else []
+    return [*_below(host, given), SONAME, *_below(host, _DRIVER_ROOTS)]
+
+
+def _below(host: HostRoot, roots: Iterable[str]) -> list[str]:
+    found = []
     for root in roots:
         for folder in _LIBRARY_FOLDERS:
             path = f"{root.rstrip('/')}/{folder}/{SONAME}"

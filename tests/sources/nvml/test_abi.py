@@ -22,6 +22,7 @@ from tests.sources.nvml.fakes import texts
 pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed")
 
 SOURCE = ROOT / "tests" / "nvmlstub" / "nvmlstub.c"
+STUB = "libnvidia-ml-stub.so.1"
 A100 = """\
 device
 name NVIDIA A100-SXM4-40GB
@@ -62,10 +63,9 @@ class Machine:
         self.folder = folder
         self._library = library
         self._description = description
-        self.place = folder / "usr/lib64/libnvidia-ml.so.1"
+        self.place = folder / "usr/lib64" / STUB
         self.place.parent.mkdir(parents=True)
         self.host = HostRoot(str(folder), live=True)
-        self.settings = NvmlSettings(driver_root="/")
 
     def install(self) -> None:
         shutil.copy(self._library, self.place)
@@ -97,6 +97,8 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path: Path, library: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    # Another name, lest the driver of the machine be found when the stub is missing.
+    monkeypatch.setattr("nfd_sources.nvml.reading.SONAME", STUB)
     monkeypatch.setenv("NVMLSTUB", str(tmp_path / "description"))
     return Machine(tmp_path / "host", library, tmp_path / "description")
 
@@ -315,6 +317,7 @@ def test_imported_with_gpus_only(
 ) -> None:
     machine.gpus(*gpus)
     machine.install()
+    machine.place.rename(machine.place.with_name("libnvidia-ml.so.1"))
     machine.describe(SYSTEM + A100.format(slot="07"))
     done = subprocess.run(
         [sys.executable, "-c", MEASURE, str(machine.folder)],

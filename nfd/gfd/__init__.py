@@ -1,0 +1,1 @@
+"""The agent `gpu-feature-discovery`: labels of NVIDIA GPUs into a file or an object."""
