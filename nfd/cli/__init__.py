@@ -2,17 +2,17 @@
 
 A command's module has `add_parser(subparsers)`, which adds a parser named as the
 command, and `run(args) -> int`, which returns the exit status: 0 ok, 1 failed, 2
-wrong use. A module that reads its arguments itself has `main(argv) -> int` instead.
+wrong use. A module that reads its arguments itself has `main(argv) -> int` instead; one
+that is in a hurry has `quick(words)` too, which reads simple arguments without argparse
+and returns None for all others.
 """
 
-import argparse
 import gc as garbage  # nfd.cli.gc takes the name gc here when it is imported
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from nfd.cli.lean import import_attrs
 from nfd.errors import NfdError, UsageError
 
 COMMANDS: dict[str, tuple[str, str]] = {  # name: module, one line of help
@@ -31,22 +31,6 @@ COMMANDS: dict[str, tuple[str, str]] = {  # name: module, one line of help
     "worker": ("nfd.cli.worker", "label this node and keep its NodeFeature"),
     "version": ("nfd.cli.version", "print the version"),
 }
-
-
-_SHORT = frozenset({"scan", "version"})
-
-
-class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Keeps examples as they are, and does not import shutil to learn the width."""
-
-    def __init__(self, prog: str) -> None:
-        """Take the width of the terminal, or COLUMNS, or 80."""
-        try:
-            columns = int(os.environ.get("COLUMNS", "0"))
-            columns = columns or os.get_terminal_size(1).columns
-        except (OSError, ValueError):
-            columns = 80
-        super().__init__(prog, width=max(columns - 2, 40))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -77,35 +61,35 @@ def _dispatch(words: list[str]) -> int:
     if words[:1] == ["--version"]:
         words[:1] = ["version"]
     command = words[0] if words else ""
-    parser = argparse.ArgumentParser(
-        prog="nfd",
-        description="Discovers the features of a host and labels nodes with them.",
-        epilog="nfd COMMAND --help shows the options of a command, and examples.",
-        formatter_class=HelpFormatter,
-    )
-    commands = parser.add_subparsers(  # prog: else argparse imports shutil for it
-        metavar="COMMAND", title="commands", prog="nfd"
-    )
     if command in COMMANDS:
-        garbage.disable()  # imports make no garbage, and a scan is over before it pays
-        if command in _SHORT:
-            import_attrs()
-        module = import_module(COMMANDS[command][0])
-        if command not in _SHORT:
-            garbage.enable()
-        if hasattr(module, "main"):
-            return int(module.main(words[1:]))
-        module.add_parser(commands)
-        return int(module.run(parser.parse_args(words)))
-    for name, (_, line) in sorted(COMMANDS.items()):
-        commands.add_parser(name, help=line)
+        return _run(command, words)
     if command and not command.startswith("-"):
         from nfd.config.nearest import suggest  # noqa: PLC0415 - after a mistake
 
         raise UsageError(f"there is no command {command!r}{suggest(command, COMMANDS)}")
-    parser.parse_args(words)
-    parser.print_help()
+    from nfd.cli.parsing import show_help  # noqa: PLC0415 - argparse
+
+    show_help(words)
     return 0 if command else 2
+
+
+def _run(command: str, words: list[str]) -> int:
+    garbage.disable()  # imports make no garbage, and a scan ends before it makes much
+    if command == "scan":
+        from nfd.cli.lean import import_attrs  # noqa: PLC0415 - for a scan only
+
+        import_attrs()
+    module = import_module(COMMANDS[command][0])
+    if command != "scan":
+        garbage.enable()
+    if hasattr(module, "main"):
+        return int(module.main(words[1:]))
+    args = module.quick(words[1:]) if hasattr(module, "quick") else None
+    if args is None:
+        from nfd.cli.parsing import parse  # noqa: PLC0415 - argparse
+
+        args = parse(module, words)
+    return int(module.run(args))
 
 
 def warn(text: str) -> None:

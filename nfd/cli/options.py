@@ -1,10 +1,11 @@
 """Options that several commands share, and what they mean."""
 
-import argparse
 import os
+from collections.abc import Collection, Mapping, Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from nfd.cli import HelpFormatter, warn
+from nfd.cli import warn
 from nfd.config import DEFAULT_PATH
 from nfd.discovery import DEFAULT_TIMEOUT, Discovery, Plan, Runner, discover
 from nfd.errors import UsageError
@@ -13,14 +14,74 @@ from nfd.library import make_plan, read_config
 from nfd.registry import Registry, installed
 
 if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace  # slow to import, see quick_args
+
     from nfd.config.worker import WorkerConfig
+
+# What `quick_args` needs to know of the options below.
+VALUES: Mapping[str, str] = {
+    "--root": "root",
+    "--live": "live",
+    "--config": "config",
+    "--options": "options",
+    "--sources": "sources",
+    "--label-sources": "label_sources",
+}
+DEFAULTS: Mapping[str, Any] = {
+    "root": None,
+    "live": None,
+    "config": None,
+    "options": "",
+    "sources": None,
+    "label_sources": None,
+    "timeout": DEFAULT_TIMEOUT,
+}
+LIVE = ("yes", "no")
+
+
+def quick_args(
+    words: Sequence[str],
+    flags: Mapping[str, str],
+    values: Mapping[str, str],
+    defaults: Mapping[str, Any],
+    choices: Mapping[str, Collection[str]],
+) -> SimpleNamespace | None:
+    """Read arguments as argparse does, if all are options written out in full.
+
+    Importing and using argparse is a tenth of a scan. Abbreviations, `--option=value`,
+    help, values that begin with `-`, and all mistakes give None: ask argparse.
+
+    Args:
+        words: The arguments.
+        flags: The options without a value, and the names of their results.
+        values: The options with a value, and the names of their results.
+        defaults: The results without any option.
+        choices: By name the values that are allowed.
+
+    """
+    found = dict(defaults)
+    rest = iter(words)
+    for word in rest:
+        if word in flags:
+            found[flags[word]] = True
+            continue
+        name = values.get(word)
+        value = next(rest, "-")
+        if name is None or value.startswith("-"):
+            return None
+        if name in choices and value not in choices[name]:
+            return None
+        found[name] = value
+    return SimpleNamespace(**found)
 
 
 def add_parser(
     commands: Any, name: str, summary: str, examples: str
-) -> argparse.ArgumentParser:
+) -> "ArgumentParser":
     """Add the parser of a command, with examples below its options."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    from nfd.cli.parsing import HelpFormatter  # noqa: PLC0415 - argparse
+
+    parser: ArgumentParser = commands.add_parser(
         name,
         help=summary,
         description=summary[:1].upper() + summary[1:] + ".",
@@ -30,7 +91,7 @@ def add_parser(
     return parser
 
 
-def add_root(parser: argparse.ArgumentParser) -> None:
+def add_root(parser: "ArgumentParser") -> None:
     """Add `--root` and `--live`."""
     group = parser.add_argument_group("host")
     group.add_argument(
@@ -42,13 +103,13 @@ def add_root(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--live",
-        choices=("yes", "no"),
+        choices=LIVE,
         help="whether the root is the running machine, so that CPUID and such may be "
         "asked; found out by default",
     )
 
 
-def open_root(args: argparse.Namespace, record: Recorder | None = None) -> HostRoot:
+def open_root(args: "Namespace", record: Recorder | None = None) -> HostRoot:
     """Open the host that the options name, recording if asked.
 
     Raises:
@@ -60,7 +121,7 @@ def open_root(args: argparse.Namespace, record: Recorder | None = None) -> HostR
     return HostRoot.open(root or "/", live=live, record=record)
 
 
-def add_discovery(parser: argparse.ArgumentParser) -> None:
+def add_discovery(parser: "ArgumentParser") -> None:
     """Add the options that choose and configure sources."""
     group = parser.add_argument_group("discovery")
     group.add_argument(
@@ -102,7 +163,7 @@ def _seconds(text: str) -> float:
 
 
 def load_config(
-    args: argparse.Namespace, host: HostRoot, registry: Registry
+    args: "Namespace", host: HostRoot, registry: Registry
 ) -> "WorkerConfig | None":
     """Load the configuration that the options name; None when there is none.
 
@@ -129,9 +190,7 @@ def load_config(
     return config
 
 
-def plan_discovery(
-    args: argparse.Namespace, host: HostRoot, registry: Registry
-) -> Plan:
+def plan_discovery(args: "Namespace", host: HostRoot, registry: Registry) -> Plan:
     """Turn the options into a plan, and warn about what is odd.
 
     Raises:
@@ -153,7 +212,7 @@ def plan_discovery(
     return plan
 
 
-def run_discovery(args: argparse.Namespace, host: HostRoot) -> Discovery:
+def run_discovery(args: "Namespace", host: HostRoot) -> Discovery:
     """Discover what the options ask for.
 
     Raises:

@@ -1,11 +1,15 @@
 """`nfd scan`: discover once and print."""
 
-import argparse
 import sys
-from typing import Any
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 from nfd.cli import options, warn
 from nfd.cli.output import FORMATS, render
+
+if TYPE_CHECKING:
+    from argparse import Namespace  # slow to import, see quick
 
 EXAMPLES = """\
   nfd scan                                labels of this machine
@@ -45,7 +49,29 @@ def add_parser(commands: Any) -> None:
     options.add_discovery(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def quick(words: Sequence[str]) -> SimpleNamespace | None:
+    """Read simple arguments without argparse; see `options.quick_args`."""
+    return options.quick_args(
+        words,
+        flags={"--features": "features", "--strict": "strict"},
+        values={
+            "-o": "output",
+            "--output": "output",
+            "--profile": "for_profiles",
+            **options.VALUES,
+        },
+        defaults={
+            "output": None,
+            "features": False,
+            "strict": False,
+            "for_profiles": None,
+            **options.DEFAULTS,
+        },
+        choices={"output": FORMATS, "live": options.LIVE},
+    )
+
+
+def run(args: "Namespace") -> int:
     """Print the discovery; 1 with `--strict` when a source failed."""
     with options.open_root(args) as host:
         found = options.run_discovery(args, host)

@@ -12,11 +12,14 @@ from nfd.cli import COMMANDS
 from tests.cli.conftest import Nfd
 
 HEAVY = (
+    "argparse",
     "ast",
     "dis",
+    "gettext",
     "hashlib",
     "importlib.metadata",
     "kubernetes",
+    "locale",
     "logging",
     "nfd.config.worker",
     "nfd.rules",
