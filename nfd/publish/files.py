@@ -10,6 +10,22 @@ def label_lines(labels: Mapping[str, str]) -> str:
     return "".join(f"{key}={value}\n" for key, value in sorted(labels.items()))
 
 
+def read_labels(path: str) -> dict[str, str]:
+    """Read what `label_lines` wrote; nothing where there is no such file.
+
+    Raises:
+        OSError: It cannot be read.
+
+    """
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            lines = file.read().splitlines()
+    except FileNotFoundError:
+        return {}
+    pairs = (line.partition("=") for line in lines if "=" in line)
+    return {key: value for key, _, value in pairs}
+
+
 def write_if_changed(path: str, text: str) -> bool:
     """Replace a file in one step, readable by all; unchanged content is not written.
 

@@ -17,7 +17,7 @@ from nfd.http_status import Answer
 from nfd.kube.client import Client
 from nfd.kube.clock import SYSTEM_CLOCK, Clock, Stop
 from nfd.kube.errors import ApiError
-from nfd.publish.files import label_lines, write_if_changed
+from nfd.publish.files import label_lines, read_labels, write_if_changed
 from nfd.publish.nodefeature import Identity
 from nfd.registry import Registry
 from nfd.source import Watch
@@ -127,6 +127,7 @@ class Worker:
 
         Why it failed has been logged.
         """
+        self._remember_file()
         seen = self._look(None)
         publisher = self.publisher
         if publisher is None:
@@ -170,10 +171,11 @@ class Worker:
             if signals:
                 events.wake_on_signals()
             with stop.calling(events.wake):
-                self._stamp_files()
+                self._watch()
+                self._reload(set(), polled=True)  # what changed since it was loaded
+                self._remember_file()
                 self._look(None)
                 self._take_back()
-                self._watch()
                 settled()
                 self._loop(stop, events)
         finally:
@@ -264,7 +266,7 @@ class Worker:
         if only is None:
             self.status.durations.observe(seconds)
         self._teller.tell(seen, seconds, self._config.core)
-        self._teller.problems("configuration", self._looker.warnings)
+        self._teller.problems("warning", self._looker.warnings)
         self._seen = self.status.seen = seen
         self._hand_on(seen)
         return seen
@@ -291,61 +293,80 @@ class Worker:
         if self._events is not None:
             self._events.wake()
 
+    def _remember_file(self) -> None:
+        """Remember the labels that an earlier worker wrote into the file."""
+        if FILE not in self._targets:
+            return
+        path = self._config.core.publish_file
+        try:
+            self._remember(Published(node_labels=read_labels(path)))
+        except OSError as error:
+            self.troubles.begin("reading the file", f"{path}: {error.strerror}")
+
     def _take_back(self) -> bool:
         """Remember what was read back, and publish with it; tell if there was any."""
         published, self._back = self._back, None
         if published is None:
             return False
-        names = [s.name for s in self._looker.plan.sources]
-        back = recollect(published, names, self._clock.wall())
-        self._teller.problems("reading back", back.problems)
-        self._teller.published({k: v.value for k, v in back.labels.items()})
-        self._looker.remember(back.memory, back.labels)
+        self._remember(published)
         self._may_submit = True
         self._look(())
         return True
+
+    def _remember(self, published: Published) -> None:
+        names = [s.name for s in self._looker.plan.sources]
+        back = recollect(published, names, self._clock.wall())
+        self._teller.problems("read-back", back.problems)
+        self._teller.published({k: v.value for k, v in back.labels.items()})
+        self._looker.remember(back.memory, back.labels)
 
     # --- configuration ----------------------------------------------------------------------
 
     def _reload(self, touched: set[str], *, polled: bool) -> bool:
         """Read configuration and rules again where they changed; tell if they did."""
-        before = dict(self._stamps)
         if not (polled or touched & {CONFIG, CUSTOM}):
             return False
-        self._stamp_files()
+        before, self._stamps = self._stamps, self._new_stamps()
         if self._stamps == before:
             return False
         config = self._config
-        if self._stamps[CONFIG] != before[CONFIG]:
+        if self._stamps[CONFIG] != before.get(CONFIG):
             try:
                 config = load_settings(self._options, self._registry)
             except ConfigError as error:
                 self._refused_config(error)
+            else:
+                self.troubles.end("configuration file")
+        if before or config != self._config:
+            self._configure(config)
+        return True
+
+    def _configure(self, config: WorkerConfig) -> None:
         try:
             self._looker.configure(config)
         except ConfigError as error:
             self._refused_config(error)
-            return False
-        if config is not self._config:
-            self.troubles.end("configuration file")
+            return
+        if config != self._config:
             self._log.info("configuration reloaded")
             if targets_of(config.core) != self._targets:
                 self.troubles.begin(
                     "core.publish", "changed; it counts after a restart"
                 )
+            else:
+                self.troubles.end("core.publish")
             self._config = config
             if self.publisher is not None:
                 self.publisher.configure(config.core)
         self._watch()
-        return True
 
     def _refused_config(self, error: ConfigError) -> None:
         self.status.config_errors.add("file")
         self.troubles.begin("configuration file", f"{error}; the old one stays")
 
-    def _stamp_files(self) -> None:
+    def _new_stamps(self) -> dict[str, Any]:
         path = self._options.config_file
-        self._stamps = {
+        return {
             CONFIG: stamp(path) if path else None,
             CUSTOM: [stamp(f) for f in self._real(CUSTOM_D)],
         }

@@ -9,7 +9,7 @@ from nfd import registry as registry_module
 from nfd.config.worker import decode_tree
 from nfd.hostroot import HostRoot
 from nfd.kube.client import Client
-from nfd.kube.clock import Stop
+from nfd.kube.clock import SYSTEM_CLOCK, Stop
 from nfd.worker.controller import Worker
 from nfd.worker.look import Seen
 from nfd.worker.settings import Options
@@ -52,5 +52,6 @@ def run_once(
             registry,
             client,
             log=LibraryLog(),
+            clock=SYSTEM_CLOCK if client is None else client.clock,
         )
         return worker.run_once(Stop() if client is None else client.stop)

@@ -86,6 +86,7 @@ class OwnNodeFeature:
         self._found: _Found | None = None
         self._wanted = ""  # hash of what we wanted last
         self._ours = ""  # hash of what came of it
+        self._deleted_uid = ""  # of the object that was deleted last
         self._owners_refused = ""
         self._listed: JsonObject | None = None
 
@@ -199,9 +200,20 @@ class OwnNodeFeature:
         return True
 
     def _take(self, obj: JsonObject | None) -> None:
+        """Take in an answer, unless a watch has told something newer already."""
         with self._lock:
-            self._found = None if obj is None else _Found.of(obj)
             self._known = True
+            if obj is None or obj["metadata"].get("uid") == self._deleted_uid:
+                self._found = None
+            else:
+                self._found = self._newer(_Found.of(obj))
+
+    def _newer(self, found: _Found) -> _Found:
+        """Return the newer of what is known and `found`, of one and the same object."""
+        before = self._found
+        if before is None or before.metadata.get("uid") != found.metadata.get("uid"):
+            return found
+        return found if found.version >= before.version else before
 
     # --- what a reflector tells -----------------------------------------------------
 
@@ -228,23 +240,17 @@ class OwnNodeFeature:
 
     def deleted(self, obj: JsonObject) -> None:
         """The object was deleted."""
+        uid = obj["metadata"].get("uid", "")
         with self._lock:
-            stale = self._found is not None and (
-                self._found.metadata.get("uid") != obj["metadata"].get("uid")
-            )
-        if not stale:
+            self._deleted_uid = uid
+            before = self._found
+            another = before is not None and before.metadata.get("uid") != uid
+        if not another:
             self._see(None)
 
     def _see(self, obj: JsonObject | None) -> None:
         with self._lock:
-            before = self._found
-            if obj is None:
-                self._found = None
-            else:
-                found = _Found.of(obj)
-                # The echo of an older write must not hide a newer one of ours.
-                if before is None or found.version >= before.version:
-                    self._found = found
+            self._found = None if obj is None else self._newer(_Found.of(obj))
             self._known = True
             edited = bool(self._ours) and (
                 self._found is None or self._found.hash != self._ours

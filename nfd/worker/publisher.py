@@ -19,7 +19,7 @@ from nfd.kube.reflector import Reflector
 from nfd.kube.resources import JsonObject
 from nfd.labels import Label
 from nfd.metrics_text import Counts
-from nfd.publish.demand import BULKY, Demand, trim
+from nfd.publish.demand import Demand, Trimmed, trim
 from nfd.publish.nodefeature import (
     SIZE_BUDGET,
     Identity,
@@ -435,13 +435,8 @@ def publication(
     """Choose what the NodeFeature says: filters of the configuration, then demand."""
     features = published(result.features, core.no_publish_features)
     features = allowed(features, core.publish_features)
-    if core.publish_all_features or demand is None:
-        demand = Demand(dict.fromkeys(BULKY))
-    whole = Demand({k: None for k in BULKY if k in core.publish_features})
-    return Publication(
-        node,
-        result.labels,
-        trim(features, demand | whole),
-        result.stale,
-        features.unknown,
-    )
+    trimmed = Trimmed(features)
+    if demand is not None and not core.publish_all_features:
+        named = Demand.of((key, None) for key in core.publish_features)
+        trimmed = trim(features, demand | named)
+    return Publication(node, result.labels, trimmed, result.stale, features.unknown)

@@ -1,7 +1,7 @@
 """A worker against the fake API server, without threads and without waiting."""
 
-import threading
-from collections.abc import Iterator, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,6 +13,7 @@ from nfd.features import Features
 from nfd.hostroot import HostRoot
 from nfd.kube.resources import NODEFEATURES, NODES
 from nfd.kube.retry import NO_RETRY
+from nfd.kube.transport import Transport
 from nfd.labels import FEATURE_NS, Label, Provenance
 from nfd.publish.nodefeature import Identity
 from nfd.source import FeatureSpec, LabelValue, Source
@@ -127,10 +128,11 @@ def rig(
     api: FakeApi | None = None,
     pod_uid: str = POD,
     fenced: bool = True,
+    wrap: Callable[[Transport], Transport] = lambda transport: transport,
     **core: Any,
 ) -> Iterator[Rig]:
     """Make a publisher for node n1, on a server of its own unless one is given."""
-    with FakeApi() if api is None else contextmanager_of(api) as server:
+    with FakeApi() if api is None else contextlib.nullcontext(api) as server:
         if api is None:
             server.node(NAME)
             if fenced:
@@ -145,6 +147,7 @@ def rig(
             field_manager="nfd-worker",
             timeout=2.0,
         )
+        client = client.but(transport=wrap(client.transport))
         back: list[Published] = []
         publisher = Publisher(
             client,
@@ -159,12 +162,6 @@ def rig(
             read_back=back.append,
         )
         yield Rig(server, clock, log, troubles, publisher, back)
-
-
-@contextmanager
-def contextmanager_of(api: FakeApi) -> Iterator[FakeApi]:
-    """Use a server that others stop."""
-    yield api
 
 
 @attrs.define
@@ -182,14 +179,13 @@ class FlakySource(Source[Any]):
     name = "flaky"
     feature_specs = (FeatureSpec("flaky.found", ("flag",), None, "names"),)
     facts: ClassVar[Facts] = Facts()
-    lock: ClassVar[threading.Lock] = threading.Lock()
 
     def discover(self, host: HostRoot, settings: Any) -> Features:
         del host, settings
         facts = type(self).facts
         facts.runs += 1
         if facts.error:
-            raise OSError(5, facts.error)
+            raise OSError(5, facts.error, "/sys/x")
         return Features.of(flags={"flaky.found": facts.names})
 
     def labels(

@@ -60,6 +60,25 @@ def test_absent_source_forgets() -> None:
     assert after.stale == {}
 
 
+def test_source_that_is_not_ready_keeps_what_is_remembered() -> None:
+    """The GPU is there and its driver is not: facts from before still hold."""
+    result = SourceResult("pci", "absent", error="no driver", not_ready=True)
+    after = passed(result, good(devices(GPU)))
+
+    assert after.results["pci"].status == "failed"
+    assert after.results["pci"].features == devices(GPU)
+    assert after.stale == {"pci": 100.0}
+
+
+def test_source_that_is_not_ready_proves_nothing() -> None:
+    """Labels that were read back, without features, stay until it is ready."""
+    result = SourceResult("pci", "absent", error="no driver", not_ready=True)
+    after = passed(result, {})
+
+    assert after.results["pci"] == result
+    assert after.unsettled == {"pci"}
+
+
 def test_part_that_could_not_be_read_comes_from_memory() -> None:
     """A device that cannot be read now is kept beside those that can."""
     found = devices(NIC, pci_device="0000:3b:00.0: EIO")
