@@ -242,6 +242,7 @@ def _label_absent(
     maker = max((n for n in available if name.startswith(n + "-")), key=len, default="")
     if maker and "/" not in key:
         full = f"{FEATURE_NS}/{key}"
+    maker = maker or _documented_maker(key, plan)
     facts = _unwanted(full, found) or _unwanted(key, found)
     for rule in _writers(name, plan):
         facts += _tried(plan, found.features, rule)
@@ -286,6 +287,18 @@ def _label_absent(
         more_files=more,
         nearest=_nearest(full, found.labels),
     )
+
+
+def _documented_maker(key: str, plan: Plan) -> str:
+    """Return the source that documents a key of another namespace, "" for none."""
+    for source in plan.sources:
+        for spec in source.label_specs:
+            namespace, slash, _ = spec.name.partition("/")
+            if slash and "<" not in namespace:
+                pattern = re.sub("<[^>]*>", ".+", re.escape(spec.name))
+                if re.fullmatch(pattern, key):
+                    return source.name
+    return ""
 
 
 def _unprefixed(name: str, found: Discovery, plan: Plan) -> list[tuple[str, str]]:

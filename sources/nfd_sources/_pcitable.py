@@ -145,6 +145,24 @@ def labels_of(
     return made
 
 
+def why_not(rows: Iterable[Row], name: str, features: Features, source: str) -> str:
+    """Say what the rows that make the label `name` lack."""
+    reasons = []
+    for row in rows:
+        if name not in row.labels:
+            continue
+        devices = features.instances.get(f"{source}.device", ())
+        missing = missing_modules(row, features.attributes.get(f"{source}.module", {}))
+        if not any(matches(row, d) for d in devices):
+            kinds = ", ".join(row.devices or row.classes) or "any"
+            reasons.append(f"no device of vendor {row.vendor} ({kinds})")
+        elif missing:
+            reasons.append(f"the kernel has no module {', '.join(missing)}")
+        else:
+            reasons.append(f"not known: {row.labels[name]}")
+    return "; ".join(reasons) or "no row of the table makes it"
+
+
 def missing_modules(row: Row, modules: Mapping[str, str]) -> list[str]:
     """Return what the row needs of the kernel and the kernel has not."""
     return [

@@ -101,6 +101,14 @@ class AcceleratorsSource(Source[AcceleratorsSettings]):
 
         return labels_of(self._rows(settings), features, self.name)
 
+    def why_not(
+        self, name: str, features: Features, settings: AcceleratorsSettings
+    ) -> str:
+        """Say which device or module the label needs."""
+        from nfd_sources._pcitable import why_not  # noqa: PLC0415 - when asked only
+
+        return why_not(self._rows(settings), name, features, self.name)
+
     def watch(self, settings: AcceleratorsSettings) -> tuple[Watch, ...]:
         """Look again when a device or a module comes or goes."""
         del settings

@@ -174,3 +174,13 @@ def test_line_of_a_file(nfd: Nfd, root: str) -> None:
     done = nfd("explain", "system-os_release.ID", "--root", root)
 
     assert '/etc/os-release = ID="debian"\n' in done.out
+
+
+def test_documented_key_of_another_namespace(nfd: Nfd, host_dir: Path) -> None:
+    """Keys with a prefix of their own lead to the source that documents them."""
+    root = str(host_dir / "gpu-server-a100")
+    status, told, _ = nfd("explain", "--root", root, "nvidia.com/gpu.product")
+
+    assert status == 1
+    assert "source:        nvml" in told
+    assert "NVML answers on a running host" in told

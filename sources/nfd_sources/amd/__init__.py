@@ -125,6 +125,14 @@ class AmdSource(Source[AmdSettings]):
 
         return labels.labels(features, settings.labels, legacy=settings.legacy_labels)
 
+    def why_not(self, name: str, features: Features, settings: AmdSettings) -> str:
+        """Say what the label needs."""
+        from nfd_sources.amd import labels  # noqa: PLC0415 - when asked only
+
+        return labels.why_not(
+            name, features, settings.labels, legacy=settings.legacy_labels
+        )
+
     def watch(self, settings: AmdSettings) -> tuple[Watch, ...]:
         """Look again when a GPU comes or goes, or is partitioned anew."""
         del settings

@@ -144,3 +144,24 @@ def _firmware(firmware: Iterable[Attributes]) -> dict[str, LabelValue]:
             key = f"{LEGACY_PREFIX}firmware.{name}.fw.{version}"
             counts[key] = counts.get(key, 0) + 1
     return {key: LabelValue(str(n), FIRMWARE) for key, n in sorted(counts.items())}
+
+
+def why_not(
+    name: str, features: Features, wanted: Iterable[str], *, legacy: bool
+) -> str:
+    """Say what a label lacks, and what could not be read."""
+    devices = features.instances.get(DEVICE, ())
+    short = name.removeprefix(LEGACY_PREFIX).removeprefix(PREFIX)
+    reason = "no device tells it"
+    if "/" not in name:
+        reason = "no such GPU is on the PCI bus"
+    elif not any(d.get("driver") == "amdgpu" for d in devices):
+        reason = "no GPU is bound to the driver amdgpu"
+    elif name.startswith(LEGACY_PREFIX) and not legacy:
+        reason = "the setting legacyLabels is off"
+    elif short in NAMES and short not in wanted:
+        reason = f"{short} is not in the setting labels"
+    elif short in OF_DEVICE and any(OF_DEVICE[short](d) for d in devices):
+        reason = f"devices differ: see {name}.<value>"
+    gaps = [f"{element} ({why})" for element, why in sorted(features.notes.items())]
+    return f"{reason}; not known: {', '.join(gaps)}" if gaps else reason

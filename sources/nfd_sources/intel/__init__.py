@@ -133,6 +133,21 @@ class IntelSource(Source[IntelSettings]):
 
         return labels.labels(features, legacy=settings.legacy_labels)
 
+    def why_not(self, name: str, features: Features, settings: IntelSettings) -> str:
+        """Say which device or module the label needs."""
+        from nfd_sources._pcitable import why_not  # noqa: PLC0415 - when asked only
+        from nfd_sources.intel.table import NS, ROWS  # noqa: PLC0415 - as above
+
+        if name.startswith("gpu.intel.com/"):
+            reason = why_not(ROWS, f"{NS}/gpu", features, self.name)
+            if not reason.startswith("not known"):
+                return reason
+            if not settings.legacy_labels:
+                return "no such GPU, or a number that needs legacyLabels"
+        if name.startswith("habana.ai/"):
+            return "no Gaudi card, or it does not tell"
+        return why_not(ROWS, name, features, self.name)
+
     def watch(self, settings: IntelSettings) -> tuple[Watch, ...]:
         """Look again when a device or a module comes or goes."""
         del settings

@@ -153,6 +153,13 @@ class NvmlSource(Source[NvmlSettings]):
 
         return labels.labels(features, settings)
 
+    def why_not(self, name: str, features: Features, settings: NvmlSettings) -> str:
+        """Say what the label needs."""
+        del settings
+        from nfd_sources.nvml import labels  # noqa: PLC0415 - when asked only
+
+        return labels.why_not(name, features)
+
     def watch(self, settings: NvmlSettings) -> tuple[Watch, ...]:
         """Look again when a GPU or its driver comes or goes."""
         del settings

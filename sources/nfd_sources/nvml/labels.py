@@ -267,3 +267,39 @@ def _of_profile(
         first.get("parent", ""),
         f"profile {first['profile']}",
     )
+
+
+# Beginning of a label's name → what it needs.
+_NEEDS = (
+    ("gfd.timestamp", "the setting timestamp is off"),
+    ("gpu.clique", "no GPU is on a fabric, or they are on different ones"),
+    ("gpu.mixed", "all compute cards are of one model"),
+    ("gpu.product", "mixedModels is omit, and there are several compute models"),
+    ("gpu.memory", "NVML tells no memory, or mixedModels is omit"),
+    ("gpu.family", "NVML tells no compute capability"),
+    ("gpu.compute.", "NVML tells no compute capability"),
+    ("gpu.multiprocessors", "it needs migStrategy single and MIG devices"),
+    ("gpu.slices.", "it needs migStrategy single and MIG devices"),
+    ("gpu.engines.", "it needs migStrategy single and MIG devices"),
+    ("mig.strategy", "migStrategy is none"),
+    ("mig-", "it needs migStrategy mixed and MIG devices of that profile"),
+    ("mig.capable", "no GPU tells its MIG mode"),
+    ("cuda.", "NVML tells no version"),
+    ("vgpu.", "this is no guest of a vGPU host, or it cannot be told"),
+    ("gpu.", "no GPU is of that model"),
+)
+
+
+def why_not(name: str, features: Features) -> str:
+    """Say what a label lacks, and what could not be read."""
+    reason = "no label of this source has that name"
+    short = name.removeprefix(VENDOR_PREFIX)
+    if not features.instances.get(DEVICE) and not short.startswith(("vgpu.", "gfd.")):
+        reason = "NVML sees no GPU"
+    else:
+        for beginning, need in _NEEDS:
+            if short.startswith(beginning):
+                reason = need
+                break
+    gaps = [f"{element} ({why})" for element, why in sorted(features.notes.items())]
+    return f"{reason}; not known: {', '.join(gaps)}" if gaps else reason

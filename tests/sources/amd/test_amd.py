@@ -199,6 +199,31 @@ def test_chosen_labels(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("vgpu", "no such GPU"),
+        ("amd.com/gpu.family", "devices differ"),
+        ("amd.com/gpu.vram", "not in the setting labels"),
+        ("beta.amd.com/gpu.family", "legacyLabels is off"),
+        ("amd.com/gpu.nonsense", "no device tells it"),
+    ],
+)
+def test_why_not(tmp_path: Path, name: str, expected: str) -> None:
+    host = machine(tmp_path, Gpu(), Gpu(gfx=110000))
+    settings = AmdSettings(labels=("family",))
+    features = SOURCE.discover(host, settings)
+
+    assert expected in SOURCE.why_not(name, features, settings)
+
+
+def test_why_not_without_the_driver(tmp_path: Path) -> None:
+    features = SOURCE.discover(machine(tmp_path, Gpu(driver="vfio-pci")), AmdSettings())
+    answer = SOURCE.why_not("amd.com/gpu.vram", features, AmdSettings())
+
+    assert answer == "no GPU is bound to the driver amdgpu"
+
+
 def test_families() -> None:
     assert family_of_block(9, 4, 3) == "AI"
     assert family_of_block(9, 3, 0) == "RV"

@@ -197,6 +197,23 @@ def test_gaudi(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (f"{NS}/qat", "the kernel has no module intel_qat, vfio_pci"),
+        (f"{NS}/dsa", "no device of vendor 8086 (0b25, 11fb, 1212)"),
+        ("gpu.intel.com/tiles", "no device of vendor 8086 (0300, 0380)"),
+        ("habana.ai/device.count", "no Gaudi card"),
+        (f"{NS}/nonsense", "no row of the table"),
+    ],
+)
+def test_why_not(tmp_path: Path, name: str, expected: str) -> None:
+    host = make_root(tmp_path, pci("0000:3a:00.0", "0b4000", "4940"))
+    features = SOURCE.discover(host, IntelSettings())
+
+    assert expected in SOURCE.why_not(name, features, IntelSettings())
+
+
 def test_other_devices_are_none(tmp_path: Path) -> None:
     host = make_root(tmp_path, pci("0000:00:1f.0", "060100", "1b81"))
     with pytest.raises(NotPresentError, match="no Intel"):

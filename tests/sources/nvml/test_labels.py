@@ -6,7 +6,14 @@ from typing import Any
 import pytest
 
 from nfd.errors import ConfigError
-from tests.sources.nvml.fakes import FakeDevice, FakeMig, labelled, real_mig
+from nfd_sources.nvml import NvmlSettings, NvmlSource
+from tests.sources.nvml.fakes import (
+    FakeDevice,
+    FakeMig,
+    discover,
+    labelled,
+    real_mig,
+)
 
 FULL = FakeDevice()
 IN_MIG = FakeDevice(mig=True, cc=(0, 0))  # as upstream's mock
@@ -339,3 +346,26 @@ def test_timestamp_is_off_by_default(tmp_path: Path) -> None:
     assert "gfd.timestamp" not in labelled(tmp_path, FULL)
     assert int(first["gfd.timestamp"]) > 1_700_000_000
     assert first == labelled(tmp_path, FULL, timestamp=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("nvidia.com/mig.strategy", "migStrategy is none"),
+        ("nvidia.com/gpu.clique", "no GPU is on a fabric"),
+        ("nvidia.com/gfd.timestamp", "the setting timestamp is off"),
+        ("nvidia.com/gpu.other.count", "no GPU is of that model"),
+        ("nvidia.com/nonsense", "no label of this source"),
+    ],
+)
+def test_why_not(tmp_path: Path, name: str, expected: str) -> None:
+    features = discover(tmp_path, FULL)
+
+    assert expected in NvmlSource().why_not(name, features, NvmlSettings())
+
+
+def test_why_not_names_what_failed(tmp_path: Path) -> None:
+    features = discover(tmp_path, FakeDevice(errors={"memory": "UNKNOWN"}))
+    answer = NvmlSource().why_not("nvidia.com/gpu.memory", features, NvmlSettings())
+
+    assert "0000:01:00.0 (UNKNOWN)" in answer

@@ -4,8 +4,6 @@ import json
 import random
 from pathlib import Path
 
-import attrs
-
 from nfd.labels import key_problem, value_problem
 from nfd_sources.nvml import NvmlSettings
 from tests.sources.nvml.fakes import (
@@ -34,7 +32,7 @@ def test_shuffled_enumeration(tmp_path: Path) -> None:
         source.answer = FakeSession(list(devices))
         features = source.discover(host, NvmlSettings())
         labels = source.labels(features, NvmlSettings())
-        shown = [{k: attrs.asdict(v) for k, v in labels.items()}, features.to_plain()]
+        shown = [{k: v._asdict() for k, v in labels.items()}, features.to_plain()]
         seen.add(json.dumps(shown))
 
     assert len(seen) == 1
