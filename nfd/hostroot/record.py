@@ -4,8 +4,6 @@ from collections.abc import Callable, Mapping, MutableMapping
 from contextvars import ContextVar, Token
 from typing import TypeVar
 
-import attrs
-
 from nfd.hostroot.paths import os_error
 from nfd.hostroot.tree import Tree, check_folder
 
@@ -15,20 +13,20 @@ T = TypeVar("T")
 _asking: ContextVar[str] = ContextVar("nfd.hostroot.asking", default="")
 
 
-@attrs.define(slots=True)
 class Recorder:
     """What a host root answered; paths are as they were asked.
 
     Filled from several threads: every note is one dictionary assignment.
     """
 
-    files: dict[str, bytes] = attrs.field(factory=dict)
-    folders: dict[str, list[str]] = attrs.field(factory=dict)  # entries, any order
-    links: dict[str, str] = attrs.field(factory=dict)  # path -> target
-    modes: dict[str, int] = attrs.field(factory=dict)  # path -> st_mode
-    errors: dict[str, int] = attrs.field(factory=dict)  # path -> errno
-    facts: dict[str, str] = attrs.field(factory=dict)  # see HostRoot.fact
-    asked: dict[tuple[str, str], None] = attrs.field(factory=dict)  # (source, path)
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.folders: dict[str, list[str]] = {}  # entries, any order
+        self.links: dict[str, str] = {}  # path -> target
+        self.modes: dict[str, int] = {}  # path -> st_mode
+        self.errors: dict[str, int] = {}  # path -> errno
+        self.facts: dict[str, str] = {}  # see HostRoot.fact
+        self.asked: dict[tuple[str, str], None] = {}  # (source, path)
 
     def paths_of(self, source: str) -> list[str]:
         """Return the paths that a source asked for, in order, failed ones included."""
