@@ -8,7 +8,7 @@ import json
 import os
 import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -31,6 +31,7 @@ from nfd.master import config as configuration
 from nfd.master.collector import Collector
 from nfd.master.controller import Controller
 from nfd.master.fleet import FleetConfig
+from nfd.master.groups import Groups
 from nfd.master.metrics import CONTENT_TYPE, Figures, Metrics
 from nfd.master.namespaces import Namespaces
 from nfd.master.observers import All, Log
@@ -152,14 +153,18 @@ class Agent:
         self.metrics = Metrics(self._figures)
         self.reporter = self._make_reporter()
         self.elector = self._make_elector() if options.leader_election else None
+        self.groups = self._make_groups()
+        more = [] if self.groups is None else [self.groups]
         self.controller = Controller(
             client,
             self._fleet_config(),
-            All([self.metrics, Log(logger), self.reporter, self]),
+            All([self.metrics, Log(logger), self.reporter, *more, self]),
             settings=configuration.controller_config(self.config),
             elector=self.elector,
         )
         self.reporter.controller = self.controller
+        if self.groups is not None:
+            self.groups.controller = self.controller
 
     # --- running ------------------------------------------------------------------
 
@@ -197,12 +202,8 @@ class Agent:
             if self.config.restrictions.selector is not None:
                 start("nfd-namespaces", self._follow_namespaces)
                 self._wait_for_namespaces(stop)
-            start("nfd-config", self._watch_config)
-            start("nfd-reporter", self.reporter.run)
-            if self.config.garbage_collection.enable:
-                start("nfd-collector", self._collect)
-            if self.elector is not None:
-                start("nfd-lease", self.elector.run)
+            for name, work in self._side_work():
+                start(name, work)
             try:
                 self.controller.run(stop)
             finally:
@@ -214,6 +215,18 @@ class Agent:
         if self.elector is not None:
             self.elector.release()
         self.log.info("stopped")
+
+    def _side_work(self) -> Iterator[tuple[str, Callable[[Stop], None]]]:
+        """Yield what runs beside the controller, each in a thread of its own."""
+        yield "nfd-config", self._watch_config
+        yield "nfd-reporter", self.reporter.run
+        if self.groups is not None:
+            yield "nfd-group-feed", self.groups.reflector.run
+            yield "nfd-groups", self.groups.run
+        if self.config.garbage_collection.enable:
+            yield "nfd-collector", self._collect
+        if self.elector is not None:
+            yield "nfd-lease", self.elector.run
 
     def routes(self) -> dict[str, Callable[[], Answer]]:
         """Return what the HTTP server answers."""
@@ -381,6 +394,18 @@ class Agent:
             recorder,
             on_error=self.trouble,
         )
+
+    def _make_groups(self) -> Groups | None:
+        if not self.options.gates["NodeFeatureGroupAPI"]:
+            return None
+        groups = Groups(
+            self._client.but(field_manager=master_manager(self.options.instance)),
+            self.namespace,
+            on_error=self.trouble,
+            demand_changed=self.reporter.demand_changed,
+        )
+        self.reporter.group_demand = groups.demand
+        return groups
 
     def _make_elector(self) -> LeaseElector:
         times = self.config.leader_election

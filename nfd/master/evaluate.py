@@ -29,7 +29,7 @@ from nfd.rules.engine import RuleResult, after, evaluate, matched_inputs
 from nfd.rules.model import MATCHED_FEATURE, Rule
 from nfd.rules.output import Output, RuleOutput, combine
 from nfd.rules.policy import Policy
-from nfd.rules.sets import Matched
+from nfd.rules.sets import Matched, Sets
 
 _KEPT = 50_000  # results of rules kept; a few hundred bytes each
 
@@ -122,6 +122,15 @@ class Evaluator:
                 refused += set_refusals(stored, trusted)
         output = combine(results, sets, matched, self.policy, labels)
         return Evaluation(name, output, heard, tuple(refused))
+
+    def sets_of(self, name: str) -> Sets | None:
+        """Return the feature sets of a node; None where nobody speaks for it."""
+        store = self._store
+        heard = hear(store.of_node(name), store.about, self.scope)
+        if not heard.objects:
+            return None
+        objects = [trusted_part(s, self.scope) for s in heard.objects]
+        return MergedSets(store.pool, objects).sets(*self._unknown(objects))
 
     def _unknown(
         self, objects: Sequence[StoredFeature]

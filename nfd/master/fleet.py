@@ -31,6 +31,7 @@ from nfd.publish import nodefeature as nf
 from nfd.publish.ownership import NODE_NAME_LABEL, Hold, node_name_label
 from nfd.rules.model import Rule
 from nfd.rules.policy import Policy
+from nfd.rules.sets import Sets
 
 STARTUP_TAINTS = (
     "startup-taint.cluster-autoscaler.kubernetes.io/nfd",
@@ -393,6 +394,10 @@ class Fleet:
     def evaluate(self, name: str) -> Evaluation:
         """Return what is wanted of a node, with all reasons."""
         return self._evaluator.node(name)
+
+    def sets_of(self, name: str) -> Sets | None:
+        """Return the feature sets of a node; None where nobody speaks for it."""
+        return self._evaluator.sets_of(name)
 
     def plan(self, name: str, now: float) -> NodePlan:
         """Plan the writes of one Node; an empty plan when there is nothing to do."""

@@ -172,7 +172,9 @@ class Reporter:
             about = self.controller.rule_feed.about.get(name)
             if about is None:
                 continue
-            new = with_times(status, about.status, about.generation, self._time())
+            new = with_times(
+                status, about.status, about.generation, now_text(self._client)
+            )
             if new == about.status:
                 continue
             self._tell_conditions(name, about.uid, about.status, new)
@@ -326,6 +328,8 @@ class Reporter:
         for cause in self._incidents.confirmed(notes):
             self.controller.confirm(cause)
 
-    def _time(self) -> str:
-        time = dt.datetime.fromtimestamp(self._client.clock.wall(), dt.UTC)
-        return time.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+def now_text(client: Client) -> str:
+    """Return the time as the API writes it."""
+    time = dt.datetime.fromtimestamp(client.clock.wall(), dt.UTC)
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -180,7 +180,7 @@ def _status(
 ) -> dict[str, Any]:
     status: dict[str, Any] = {
         "conditions": [
-            _valid(found),
+            valid_condition(found),
             _applied(refused, errors),
             _conflict(conflicts),
         ],
@@ -201,7 +201,8 @@ def _status(
     return status
 
 
-def _valid(found: Loaded) -> Condition:
+def valid_condition(found: Loaded) -> Condition:
+    """Say whether all rules of an object could be read."""
     errors = found.errors
     if not errors:
         return Condition("Valid", "True", "Valid", "all rules could be read")
