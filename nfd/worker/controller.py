@@ -42,6 +42,7 @@ from nfd.worker.troubles import Troubles
 CONFIG, CUSTOM = "config", "custom"  # names of events beside those of sources
 _QUIET, _MOST_QUIET = 0.1, 0.5  # seconds: events come in bursts
 _JITTER = 0.1  # share of the poll interval
+PATIENCE = 60.0  # seconds that a single pass may take to be published
 _JOIN = 1.0  # seconds that threads have to end
 
 
@@ -122,10 +123,10 @@ class Worker:
 
     # --- once -------------------------------------------------------------------------
 
-    def run_once(self, stop: Stop, patience: float = 60.0) -> Seen | None:
-        """Look once and publish once; None where that failed within `patience` seconds.
+    def run_once(self, stop: Stop) -> Seen | None:
+        """Look once and publish once; None where that could not be done in time.
 
-        Why it failed has been logged.
+        Why has been logged.
         """
         self._remember_file()
         seen = self._look(None)
@@ -134,7 +135,7 @@ class Worker:
             return seen
         if self._demand is not None and self._client is not None:
             self._demand.read(self._client, self._options.namespace)
-        until = self._clock.monotonic() + patience
+        until = self._clock.monotonic() + PATIENCE
         while not stop.is_set():
             wait = publisher.attempt()
             if self._take_back():

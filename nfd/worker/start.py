@@ -1,5 +1,6 @@
 """From flags and environment to a running worker."""
 
+import contextlib
 import gc
 import signal
 import types
@@ -83,18 +84,19 @@ def run(start: Start, *, signals: Iterable[signal.Signals] = ()) -> int:
         publish=",".join(targets_of(config.core)) or "none", root=start.root,
     )  # fmt: skip
     _stop_on(signals, stop)
-    with HostRoot.open(start.root) as host:
+    with contextlib.ExitStack() as stack:
+        host = stack.enter_context(HostRoot.open(start.root))
+        if client is not None:
+            stack.callback(client.transport.close)
         if start.mode == "prune":
             return prune(options, config, client, log)
         worker = Worker(options, config, host, registry, client, log=log)
         if start.mode == "once":
             return 0 if worker.run_once(stop) is not None else 1
         server = _serve(start.port, worker, log)
-        try:
-            worker.run(stop, signals=bool(signals), settled=settle_memory)
-        finally:
-            if server is not None:
-                server.close()
+        if server is not None:
+            stack.callback(server.close)
+        worker.run(stop, signals=bool(signals), settled=settle_memory)
     log.info("stopped")
     return 0
 
