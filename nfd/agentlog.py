@@ -4,6 +4,7 @@ Library code logs through the standard `logging`, which is led in here. `nfd sca
 never imports this module.
 """
 
+import contextlib
 import logging
 import os
 import sys
@@ -61,8 +62,10 @@ class _Writer:
     def _write(self, line: str, severity: int) -> None:
         for output in self.outputs:
             if severity >= output.least:
-                output.stream.write(line + "\n")
-                output.stream.flush()
+                # NB: there is nowhere to tell it, and no fact may be lost for it.
+                with contextlib.suppress(OSError, ValueError):
+                    output.stream.write(line + "\n")
+                    output.stream.flush()
 
     def debug(self, line: str) -> None:
         self._write(line, 0)

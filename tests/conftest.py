@@ -1,6 +1,9 @@
 """What all tests share: recorded hosts, the data beside the checkout, goldens."""
 
+import logging
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +24,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write what is found into the golden files instead of comparing",
     )
+
+
+@pytest.fixture(autouse=True)
+def logs_of_agents_end() -> Iterator[None]:
+    """Take back what an agent set up that ran in this process."""
+    root = logging.getLogger()
+    level = root.level
+    yield
+    if "nfd.agentlog" in sys.modules:
+        for handler in list(root.handlers):
+            if type(handler).__module__ == "nfd.agentlog":
+                root.removeHandler(handler)
+        root.setLevel(level)
+        sys.modules["structlog"].reset_defaults()
 
 
 @pytest.fixture

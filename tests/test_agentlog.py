@@ -10,21 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 
 from nfd import agentlog
 from nfd.errors import ConfigError
 
 
 @pytest.fixture(autouse=True)
-def restored() -> Iterator[None]:
-    root = logging.getLogger()
-    before = list(root.handlers), root.level
+def files_closed() -> Iterator[None]:
     yield
     agentlog.configure("nfd")
-    root.handlers[:], level = before
-    root.setLevel(level)
-    structlog.reset_defaults()
 
 
 def lines(stream: io.StringIO) -> list[dict[str, Any]]:
@@ -46,6 +40,24 @@ def test_json_lines_with_fields() -> None:
         "event": "labels changed",
         "level": "info",
     }
+
+
+class Broken(io.StringIO):
+    """A stream whose reader has gone, or whose disk is full."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError(text)
+
+
+@pytest.mark.parametrize("stream", [Broken(), io.StringIO()])
+def test_a_log_that_cannot_be_written_costs_nothing_else(stream: io.StringIO) -> None:
+    """Sources log; they must not fail, or facts be lost, for it."""
+    agentlog.configure("nfd-worker", form="text", stream=stream)
+    if not isinstance(stream, Broken):
+        stream.close()
+
+    agentlog.logger("worker").warning("said")
+    logging.getLogger("nfd_sources.pci").warning("said too")
 
 
 def test_text_and_verbosity() -> None:
