@@ -12,7 +12,7 @@ import attrs
 from nfd.config.decode import decode, find_key, join, merge_trees, wrong
 from nfd.config.duration import Duration
 from nfd.config.nearest import suggest
-from nfd.errors import ConfigError
+from nfd.errors import ConfigError, UsageError
 from nfd.source import setting
 
 OWNERS = ("node", "pod", "ds")  # the order in which they are normalised
@@ -150,6 +150,11 @@ class CoreConfig:
         "features left out of the NodeFeature, as 'pci.device' or 'kernel.*'",
     )
     klog: Mapping[str, str] = setting("klog", {}, "logging flags of klog, camelCase")
+    profiles: tuple[str, ...] = setting(
+        "profiles",
+        (),
+        "programs whose needs are added to the sources' settings, see `nfd check`",
+    )
     publish: Publish = setting(
         "publish", DEFAULT_PUBLISH, "where to publish: nodefeature, node, file, none"
     )
@@ -241,7 +246,7 @@ def load(
         config = _layer(config, _parse(options, "-options"), classes)
     if overrides:
         config = _layer(config, {"core": dict(overrides)}, classes)
-    return _finish(config)
+    return _finish(config, classes)
 
 
 def decode_tree(tree: Mapping[str, Any], classes: SettingsClasses) -> WorkerConfig:
@@ -251,7 +256,7 @@ def decode_tree(tree: Mapping[str, Any], classes: SettingsClasses) -> WorkerConf
         ConfigError: A value is wrong.
 
     """
-    return _finish(_layer(WorkerConfig(), tree, classes))
+    return _finish(_layer(WorkerConfig(), tree, classes), classes)
 
 
 def _parse(text: str, what: str) -> Any:
@@ -321,9 +326,17 @@ def _legacy(warning: str) -> bool:
     return key in _LEGACY
 
 
-def _finish(config: WorkerConfig) -> WorkerConfig:
-    """Bring values into their ranges and warn about deprecated keys."""
+def _finish(config: WorkerConfig, classes: SettingsClasses) -> WorkerConfig:
+    """Bring values into their ranges, add profiles, warn about deprecated keys."""
     core = config.core
+    if core.profiles:
+        from nfd import check  # noqa: PLC0415 - it imports this module, and rarely
+
+        try:
+            profiles = check.load_profiles(core.profiles)
+        except UsageError as error:
+            raise ConfigError(f"core.profiles: {error}") from None
+        config = check.with_profiles(config, profiles, classes)
     warnings = list(config.warnings)
     if core.sources is not None:
         warnings.append("core.sources: deprecated, use core.labelSources")

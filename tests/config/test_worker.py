@@ -282,3 +282,22 @@ def test_keys_of_ours_in_the_real_sources() -> None:
         config.sources["fake"].instance_features[0].items()
     )
     assert config.warnings == ()
+
+
+def test_profiles_add_to_what_is_set() -> None:
+    """They are laid over all layers; nothing that was set goes."""
+    config = load(
+        installed(),
+        file="core: {profiles: [gpu-operator]}\n"
+        'sources: {pci: {deviceLabelFields: ["vendor", "device"]}}',
+        options='{"core": {"profiles": ["gpu-operator", "gaudi"]}}',
+    )
+
+    assert config.core.profiles == ("gpu-operator", "gaudi")
+    assert config.sources["pci"].device_label_formats[0] == "vendor,device"
+    assert {"0302", "12"} <= set(config.sources["pci"].device_class_whitelist)
+
+
+def test_unknown_profiles_are_named() -> None:
+    with pytest.raises(ConfigError, match=r"core.profiles: .*'gpu-opertor'.*amd"):
+        load(installed(), file="core: {profiles: [gpu-opertor]}")

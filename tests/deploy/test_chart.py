@@ -32,6 +32,7 @@ EVERYTHING: dict[str, Any] = {
         "podDisruptionBudget": {"enable": True},
     },
     "gpu": {"enable": True},
+    "profiles": ["gpu-operator", "network-operator"],
     "featureGates": {"NodeFeatureGroupAPI": True},
     "imagePullSecrets": [{"name": "pull"}],
     "priorityClassName": "system-node-critical",
@@ -317,7 +318,12 @@ def test_environment(everything: list[Manifest]) -> None:
         "-master": ["NODE_NAME"],
         "-worker": ["NODE_NAME", "POD_NAME", "POD_UID"],
         "-gc": ["NODE_NAME"],
-        "-gpu": ["NODE_NAME", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"],
+        "-gpu": [
+            "NODE_NAME",
+            "NFD_HOST_ROOT",
+            "NVIDIA_VISIBLE_DEVICES",
+            "NVIDIA_DRIVER_CAPABILITIES",
+        ],
     }
 
 
@@ -449,7 +455,7 @@ def test_masterless_workers_have_no_right_on_node_features() -> None:
 
 
 def test_upstreams_rights_are_kept(everything: list[Manifest]) -> None:
-    """What upstream grants, except what nothing of ours uses."""
+    """What upstream grants workers; of the master's, what is ever used here."""
     worker = _granted(everything, f"{NAME}-worker")
     master = _granted(everything, NAME)
 
@@ -459,15 +465,23 @@ def test_upstreams_rights_are_kept(everything: list[Manifest]) -> None:
     assert master >= {
         ("ClusterRole", "namespaces", "list"),
         ("ClusterRole", "namespaces", "watch"),
-        ("ClusterRole", "nodefeaturegroups/status", "update"),
+        ("ClusterRole", "nodes", "get"),
+        ("ClusterRole", "nodes", "list"),
+        ("ClusterRole", "nodes", "patch"),
+        ("ClusterRole", "nodes/status", "patch"),
         ("ClusterRole", "nodefeaturegroups/status", "patch"),
         ("Role", "leases", "create"),
+        ("Role", "leases", "get"),
         ("Role", "leases", "update"),
-    } | {
-        ("ClusterRole", resource, verb)
-        for resource in ("nodes", "nodes/status")
-        for verb in ("get", "patch", "update")
     }
+
+
+def test_nodes_are_never_replaced(manifests: list[Manifest]) -> None:
+    """All writes of Nodes are patches, so that none undoes what another wrote."""
+    for manifest in manifests:
+        for rule in manifest.get("rules", []):
+            if {"nodes", "nodes/status"} & set(rule.get("resources", [])):
+                assert not {"create", "update", "delete"} & set(rule["verbs"])
 
 
 def test_policies_come_with_the_right_to_write_nodes(manifests: list[Manifest]) -> None:
@@ -608,6 +622,11 @@ def test_prune_job_is_a_post_delete_hook(default: list[Manifest]) -> None:
             {"worker": {"config": {"core": {"labelNamespaces": []}}}},
             "set the value labelNamespaces",
         ),
+        (
+            {"worker": {"config": {"core": {"profiles": ["amd"]}}}},
+            "set the value profiles",
+        ),
+        ({"profiles": ["unheard-of"]}, "profiles"),
         ({"master": {"config": {"startupTaints": []}}}, "set the value startupTaints"),
         ({"master": {"config": {"trust": {}}}}, "set the value trust"),
         ({"trust": {"allow": [{"namespaces": ["[ab]"]}]}}, "does not match pattern"),

@@ -33,15 +33,22 @@
 {{- has "nodefeature" (splitList "," (include "nfd.publish" .)) }}
 {{- end }}
 
-{{/* Configuration of the worker: the user's, and the namespaces that the policy lets
-     it write. */}}
+{{/* Configuration of the worker: the user's, the namespaces that the policy lets it
+     write, and profiles. */}}
 {{- define "nfd.workerConfig" -}}
 {{- $config := deepCopy (default dict .Values.worker.config) }}
 {{- $core := default dict $config.core }}
 {{- if hasKey $core "labelNamespaces" }}
 {{- fail "worker.config.core.labelNamespaces: set the value labelNamespaces, which the admission policy uses too" }}
 {{- end }}
-{{- $_ := set $config "core" (merge (dict "labelNamespaces" .Values.labelNamespaces) $core) }}
+{{- if hasKey $core "profiles" }}
+{{- fail "worker.config.core.profiles: set the value profiles" }}
+{{- end }}
+{{- $ours := dict "labelNamespaces" .Values.labelNamespaces }}
+{{- with .Values.profiles }}
+{{- $_ := set $ours "profiles" . }}
+{{- end }}
+{{- $_ := set $config "core" (merge $ours $core) }}
 {{- toYaml $config }}
 {{- end }}
 
