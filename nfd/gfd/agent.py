@@ -31,7 +31,7 @@ class Look:
     labels: Mapping[str, str] = attrs.field(factory=dict)
     error: str = ""
     gone: bool = False  # there is no GPU on the bus either
-    notes: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
 
 
 class Agent:
@@ -94,9 +94,9 @@ class Agent:
 
     def _pass(self, settings: GfdSettings, output: Output) -> None:
         look = self.look(settings)
-        for note in sorted(set(look.notes) - self._told):
-            self._log.warning("left out", what=note)
-        self._told = frozenset(look.notes)
+        for refusal in sorted(set(look.refused) - self._told):
+            self._log.warning("left out", what=refusal)
+        self._told = frozenset(look.refused)
         if look.error:
             if settings.fail_on_init_error:
                 raise InitError(look.error)
@@ -124,17 +124,14 @@ class Agent:
         plan = Plan((source,), frozenset({SOURCE}), {SOURCE: made})
         found = discover(self._host, plan, self._runner)
         result = found.results[SOURCE]
-        notes = (
-            *(f"{key}: {why}" for key, why in result.features.notes.items()),
-            *(f"label {r.key}: {r.reason}" for r in found.refused),
-        )
+        refused = tuple(f"label {r.key}: {r.reason}" for r in found.refused)
         if result.status == "ok":
             labels = {key: label.value for key, label in found.labels.items()}
-            return Look(labels, notes=notes)
+            return Look(labels, refused=refused)
         if result.features.keys():  # the labels raised: the settings exclude them
             raise ConfigError(result.error)
         gone = result.status == "absent" and not result.not_ready
-        return Look(error=result.error, gone=gone, notes=notes)
+        return Look(error=result.error, gone=gone, refused=refused)
 
 
 class InitError(NfdError):

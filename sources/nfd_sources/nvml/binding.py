@@ -34,11 +34,33 @@ _ATTRIBUTES = {  # field of nvmlDeviceAttributes_t → name of the label
 }
 _EMPTY_SLOT = ("NOT_FOUND", "INVALID_ARGUMENT")
 _NO_PROFILE = ("NOT_SUPPORTED", "INVALID_ARGUMENT")
+_NO_NEW_FABRIC_CALL = ("FUNCTION_NOT_FOUND", "ARGUMENT_VERSION_MISMATCH")
 _ADDRESSING = {0: "none", 1: "HMM", 2: "ATS"}
 
 
+class _FabricInfo(ctypes.Structure):
+    """nvmlGpuFabricInfo_t; pynvml of 2024 has it with a wrong size."""
+
+    _fields_ = (
+        ("clusterUuid", ctypes.c_ubyte * 16),
+        ("status", ctypes.c_uint),
+        ("cliqueId", ctypes.c_uint),
+        ("state", ctypes.c_uint),
+    )
+
+
+class _FabricInfoV2(ctypes.Structure):
+    """nvmlGpuFabricInfo_v2_t."""
+
+    _fields_ = (
+        ("version", ctypes.c_uint),
+        *_FabricInfo._fields_,
+        ("healthMask", ctypes.c_uint),
+    )
+
+
 def connect(paths: Iterable[str]) -> Session:
-    """Load the library, from the first of `paths` that is one, and initialise it.
+    """Load the library and initialise it: the first of `paths` with which that works.
 
     Args:
         paths: File names for the dynamic linker; a bare name is looked up by it.
@@ -53,23 +75,30 @@ def connect(paths: Iterable[str]) -> Session:
     except ImportError:
         text = "the Python package nvidia-ml-py is not installed"
         raise NvmlError("LIBRARY_NOT_FOUND", text) from None
-    loaded = _Loaded(pynvml, _load(paths))
+    reasons: list[NvmlError] = []
+    for path in paths:
+        try:
+            return _open(pynvml, path)
+        except NvmlError as error:
+            reasons.append(error)
+    if not reasons:
+        raise NvmlError("LIBRARY_NOT_FOUND", f"no {SONAME}")
+    refused = [r for r in reasons if r.code != "LIBRARY_NOT_FOUND"]
+    raise (refused or reasons)[0]
+
+
+def _open(nvml: ModuleType, path: str) -> Session:
     try:
-        _call(pynvml, pynvml.nvmlInitWithFlags, pynvml.NVML_INIT_FLAG_NO_GPUS)
+        library = ctypes.CDLL(path)
+    except OSError as error:
+        raise NvmlError("LIBRARY_NOT_FOUND", str(error)) from None
+    loaded = _Loaded(nvml, library)
+    try:
+        _call(nvml, nvml.nvmlInitWithFlags, nvml.NVML_INIT_FLAG_NO_GPUS)
     except NvmlError:
         loaded.close()
         raise
-    return _Session(pynvml, loaded)
-
-
-def _load(paths: Iterable[str]) -> ctypes.CDLL:
-    reasons = []
-    for path in paths:
-        try:
-            return ctypes.CDLL(path)
-        except OSError as error:
-            reasons.append(str(error))
-    raise NvmlError("LIBRARY_NOT_FOUND", "; ".join(reasons) or f"no {SONAME}")
+    return _Session(nvml, loaded)
 
 
 class _Loaded:
@@ -259,16 +288,16 @@ class _Device:
     def _fabric_info(self) -> Any:
         # NB: the plain call is deprecated and goes with CUDA 14; drivers before 545
         # have no other.
-        info = self._nvml.c_nvmlGpuFabricInfoV_t()
-        info.version = self._nvml.nvmlGpuFabricInfo_v2
+        info = _FabricInfoV2(version=ctypes.sizeof(_FabricInfoV2) | 2 << 24)
         try:
             self._ask("nvmlDeviceGetGpuFabricInfoV", self._handle, ctypes.byref(info))
+            return info
         except NvmlError as error:
-            if error.code not in ("FUNCTION_NOT_FOUND", "ARGUMENT_VERSION_MISMATCH"):
+            if error.code not in _NO_NEW_FABRIC_CALL:
                 raise
-            info = self._nvml.c_nvmlGpuFabricInfo_t()
-            self._ask("nvmlDeviceGetGpuFabricInfo", self._handle, ctypes.byref(info))
-        return info
+        old = _FabricInfo()
+        self._ask("nvmlDeviceGetGpuFabricInfo", self._handle, ctypes.byref(old))
+        return old
 
     def c2c(self) -> bool:
         info = self._ask("nvmlDeviceGetC2cModeInfoV", self._handle)

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from nfd.errors import ConfigError
 from nfd.features import Attributes, Features
 from nfd.source import LabelValue
-from nfd_sources._reading import WARNING, report
 from nfd_sources._sanitize import fit, hyphenated
 from nfd_sources.nvml.groups import Group, groups_of, label_names
 from nfd_sources.nvml.mig import resource_name
@@ -157,8 +156,6 @@ def _first(devices: Sequence[Attributes]) -> str:
 
 def _of_primary(made: _Labels, group: Group, settings: NvmlSettings) -> None:
     sharing = settings.sharing
-    for warning in sharing.warnings:
-        report(WARNING, "setting ignored problem=%s", warning)
     if group.in_mig_mode == len(group.devices):
         replicas, strategy = 0, "none"  # MIG devices are no resource `gpu`
     else:

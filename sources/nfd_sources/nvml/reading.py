@@ -74,6 +74,8 @@ def read(
         NfdError: NVML works, but does not say how many GPUs there are.
 
     """
+    for warning in settings.sharing.warnings:
+        gaps.refused(DEVICE, "sharing", warning)
     gpus = [f for f in functions if f.class_.startswith("03")]
     absent = NotReadyError if gpus else NotPresentError
     try:
@@ -234,7 +236,8 @@ def _mig_mode(device: Device, element: str, gaps: Gaps) -> dict[str, str]:
     except NvmlError as error:
         if error.is_no_answer:
             return {"mig.capable": "false", "mig.enabled": "false"}
-        gaps.unanswered(DEVICE, element, str(error))
+        for key in (DEVICE, MIG):
+            gaps.unanswered(key, element, str(error))
         return {}
     return {"mig.capable": "true", "mig.enabled": "true" if enabled else "false"}
 
