@@ -29,10 +29,6 @@ class HostError(NfdError):
     """The host root itself cannot be used (missing, unreadable, broken archive)."""
 
 
-class LabelError(NfdError):
-    """A label, annotation or resource name or value breaks Kubernetes' rules."""
-
-
 class RuleError(NfdError):
     """A rule cannot be loaded or evaluated; the text names rule and position."""
 
