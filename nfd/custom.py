@@ -133,10 +133,12 @@ def config_rules_of(plain: Sequence[Any]) -> "tuple[Rule, ...]":
         return ()
     from nfd.rules.load import custom_rules  # noqa: PLC0415 - needs PyYAML
 
+    place = "sources.custom"
     try:
-        return custom_rules(list(plain), "sources.custom").checked()
+        return custom_rules(list(plain), place).checked()
     except RuleError as error:
-        raise ConfigError(str(error)) from None
+        text = str(error).replace(f"{place}: [", f"{place}[", 1)  # one path of a key
+        raise ConfigError(text) from None
 
 
 def _files(host: HostRoot, problems: list[str]) -> list[str]:

@@ -153,7 +153,7 @@ def test_short_form_of_a_name() -> None:
 def test_a_bad_rule_spoils_the_configuration(expression: Any, text: str) -> None:
     """The error names the place of the bad expression."""
     term = {"feature": "f.g", "matchExpressions": {"A": expression}}
-    place = r"sources.custom: \[0\].matchFeatures\[0\].matchExpressions.A"
+    place = r"^sources.custom\[0\].matchFeatures\[0\].matchExpressions.A"
 
     with pytest.raises(ConfigError, match=f"{place}.*{text}"):
         one({"name": "r", "matchFeatures": [term]})
