@@ -305,7 +305,7 @@ def test_wrong_files(text: str, problem: str) -> None:
     "values",
     [
         {"mig_strategy": "bogus"},
-        {"device_discovery_strategy": "tegra"},
+        {"device_discovery_strategy": "vfio"},
         {"device_discovery_strategy": "bogus"},
     ],
 )

@@ -59,7 +59,7 @@ FLAGS: tuple[Flag, ...] = (
         "publish a NodeFeature; outside a cluster the file is written unless asked",
         default=True,
     ),
-    goflags.text("device-discovery-strategy", "auto or nvml", "auto"),
+    goflags.text("device-discovery-strategy", "auto, nvml or tegra", "auto"),
     goflags.text(
         "driver-root-ctr-path",
         "where the driver's root is mounted, if it is",

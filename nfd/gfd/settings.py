@@ -15,8 +15,8 @@ from nfd.errors import ConfigError
 DEFAULT_OUTPUT = "/etc/kubernetes/node-feature-discovery/features.d/gfd"
 INFINITE = "infinite"
 STRATEGIES = ("none", "single", "mixed")
-DISCOVERY = ("auto", "nvml")
-_UNSERVED = ("tegra", "vfio")
+DISCOVERY = ("auto", "nvml", "tegra")  # which one it is, the source finds out
+_UNSERVED = ("vfio",)
 _VERSION = "v1"
 
 
@@ -152,7 +152,7 @@ def make(layers: list[Mapping[str, Any]]) -> GfdSettings:
     if strategy in _UNSERVED:
         raise ConfigError(
             f"device discovery strategy {strategy!r} is not served here, use "
-            f"{' or '.join(DISCOVERY)}"
+            f"{', '.join(DISCOVERY)}"
         )
     if strategy not in DISCOVERY:
         raise ConfigError(f"unknown device discovery strategy {strategy!r}")

@@ -13,6 +13,7 @@ from nfd.hostroot import HostRoot
 from nfd.source import FeatureSpec, LabelSpec, LabelValue, Source, Watch
 from nfd_sources._pci import functions_of
 from nfd_sources._reading import Gaps
+from nfd_sources.nvml.chip import is_tegra
 from nfd_sources.nvml.settings import NvmlSettings
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class NvmlSource(Source[NvmlSettings]):
         functions = functions_of(host, _NVIDIA, errors)
         has_gpu = any(f.class_.startswith(_DISPLAY_CLASS) for f in functions)
         gaps = Gaps()
-        if not has_gpu and not settings.always and not host.exists(_WSL_DEVICE):
+        if not has_gpu and not settings.always and not _may_have_gpu(host):
             if not errors:
                 raise NotPresentError("no NVIDIA GPU on the PCI bus")
             for spec in self.feature_specs:
@@ -134,9 +135,10 @@ class NvmlSource(Source[NvmlSettings]):
             return Features(unknown=gaps.unknown, notes=gaps.notes)
         if not host.live:
             raise NotPresentError("NVML answers on a running host, not in a capture")
-        from nfd_sources.nvml.reading import read  # noqa: PLC0415 - with GPUs only
+        from nfd_sources.nvml.reading import Doors, read  # noqa: PLC0415 - with GPUs
 
-        return read(host, settings, functions, self._connect, gaps)
+        doors = Doors(self._connect, self._connect_cuda)
+        return read(host, settings, functions, doors, gaps)
 
     def labels(
         self, features: Features, settings: NvmlSettings
@@ -169,3 +171,13 @@ class NvmlSource(Source[NvmlSettings]):
         from nfd_sources.nvml.binding import connect  # noqa: PLC0415 - with GPUs only
 
         return connect(paths)
+
+    def _connect_cuda(self, paths: Iterable[str]) -> "Session":
+        from nfd_sources.nvml.tegra import connect  # noqa: PLC0415 - as above
+
+        return connect(paths)
+
+
+def _may_have_gpu(host: HostRoot) -> bool:
+    """Tell whether a GPU may be there that is no PCI device: on WSL and on Tegra."""
+    return host.exists(_WSL_DEVICE) or is_tegra(host)

@@ -5,10 +5,10 @@ sections 1.2 and 1.3.
 """
 
 import contextlib
+import functools
 import time
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from nfd.errors import NfdError, NotPresentError, NotReadyError
 from nfd.features import Features
@@ -16,7 +16,9 @@ from nfd.hostroot import HostRoot
 from nfd_sources._pci import DEVICES, PciFunction
 from nfd_sources._reading import Gaps
 from nfd_sources._sanitize import hyphenated
+from nfd_sources.nvml import tegra
 from nfd_sources.nvml.binding import SONAME
+from nfd_sources.nvml.chip import is_tegra
 from nfd_sources.nvml.library import Device, MigDevice, NvmlError, Session
 from nfd_sources.nvml.settings import NvmlSettings
 from nfd_sources.nvml.vgpu import host_driver
@@ -26,6 +28,14 @@ VGPU, MACHINE, AGENT = "nvml.vgpu", "nvml.machine", "nvml.agent"
 ALL = (DEVICE, MIG, DRIVER, VGPU, MACHINE)
 
 Connect = Callable[[Iterable[str]], Session]
+
+
+class Doors(NamedTuple):
+    """How to get a session: of NVML, and of CUDA on Tegra chips."""
+
+    nvml: Connect
+    cuda: Connect
+
 
 # Folders of the driver's libraries below a root.
 _LIBRARY_FOLDERS = (
@@ -63,23 +73,23 @@ def read(
     host: HostRoot,
     settings: NvmlSettings,
     functions: Sequence[PciFunction],
-    connect: Connect,
+    doors: Doors,
     gaps: Gaps,
 ) -> Features:
     """Ask NVML and sysfs; `functions` are the NVIDIA functions on the PCI bus.
 
     Raises:
         NotReadyError: There is a GPU, but NVML cannot be used now.
-        NotPresentError: NVML cannot be used, and there is no GPU on the bus.
+        NotPresentError: NVML cannot be used, and no GPU is known to be there.
         NfdError: NVML works, but does not say how many GPUs there are.
 
     """
     for warning in settings.sharing.warnings:
         gaps.refused(DEVICE, "sharing", warning)
     gpus = [f for f in functions if f.class_.startswith("03")]
-    absent = NotReadyError if gpus else NotPresentError
+    absent = NotReadyError if gpus or is_tegra(host) else NotPresentError
     try:
-        session = connect(library_paths(host, settings))
+        session = _open(host, settings, doors)
     except NvmlError as error:
         raise absent(f"NVML cannot be used: {error}") from None
     try:
@@ -108,21 +118,50 @@ def read(
     )
 
 
-def library_paths(host: HostRoot, settings: NvmlSettings) -> list[str]:
-    """List where the library may be, as paths for the dynamic linker.
+def _open(host: HostRoot, settings: NvmlSettings, doors: Doors) -> Session:
+    """Open NVML; on Tegra chips CUDA, where NVML is missing or does not serve."""
+    cuda = functools.partial(library_paths, host, settings, tegra.SONAME, tegra.FOLDERS)
+    try:
+        session = doors.nvml(library_paths(host, settings, SONAME, _LIBRARY_FOLDERS))
+    except NvmlError as error:
+        if error.code == "LIBRARY_NOT_FOUND" and is_tegra(host):
+            return doors.cuda(cuda())
+        raise
+    if _is_integrated(session):
+        session.close()
+        return doors.cuda(cuda())
+    return session
+
+
+def _is_integrated(session: Session) -> bool:
+    """Tell whether NVML names a GPU of a Tegra chip."""
+    try:
+        names = [session.device(i).name() for i in range(session.device_count())]
+    except NvmlError:
+        return False  # the same error is met, and told, when the devices are read
+    return any(part in name for name in names for part in tegra.INTEGRATED)
+
+
+def library_paths(
+    host: HostRoot, settings: NvmlSettings, name: str, folders: Iterable[str]
+) -> list[str]:
+    """List where a library may be, as paths for the dynamic linker.
 
     A root that is given comes first, the places of the host last; the bare name
     between them stands for the linker's own search.
     """
     given = [settings.driver_root] if settings.driver_root else []
-    return [*_below(host, given), SONAME, *_below(host, _DRIVER_ROOTS)]
+    below = functools.partial(_below, host, name, tuple(folders))
+    return [*below(given), name, *below(_DRIVER_ROOTS)]
 
 
-def _below(host: HostRoot, roots: Iterable[str]) -> list[str]:
+def _below(
+    host: HostRoot, name: str, folders: Iterable[str], roots: Iterable[str]
+) -> list[str]:
     found = []
     for root in roots:
-        for folder in _LIBRARY_FOLDERS:
-            path = f"{root.rstrip('/')}/{folder}/{SONAME}"
+        for folder in folders:
+            path = f"{root.rstrip('/')}/{folder}/{name}"
             with contextlib.suppress(OSError):  # what cannot be read is of no use
                 if host.exists(path):
                     found.append(_outside(host, path))
@@ -274,7 +313,7 @@ def _mig_devices(
     found = []
     for slot in range(min(slots, _MAX_MIG)):
         mig: MigDevice | None = _ask(
-            gaps, MIG, f"{element}/{slot}", partial(device.mig_device, slot)
+            gaps, MIG, f"{element}/{slot}", functools.partial(device.mig_device, slot)
         )
         if mig is not None:
             found.append(

@@ -16,12 +16,11 @@ from nfd.hostroot import HostRoot
 from nfd_sources.nvml import NvmlSettings, NvmlSource
 from nfd_sources.nvml.binding import connect
 from nfd_sources.nvml.library import NvmlError
-from tests.conftest import ROOT
+from tests.sources.nvml.conftest import Build
 from tests.sources.nvml.fakes import texts
 
 pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed")
 
-SOURCE = ROOT / "tests" / "nvmlstub" / "nvmlstub.c"
 STUB = "libnvidia-ml-stub.so.1"
 A100 = """\
 device
@@ -39,21 +38,10 @@ MIG_1G, MIG_2G = (
 
 
 @pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def library(build: Build, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The stub, built."""
-    compiler = shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("gcc is not installed, so the NVML stub cannot be built")
-    built = tmp_path_factory.mktemp("nvmlstub") / "libnvidia-ml.so.1"
-    subprocess.run(
-        [
-            *(compiler, "-shared", "-fPIC", "-fvisibility=hidden", "-O1"),
-            *("-Wall", "-Wextra", "-Werror", f"-Wl,-soname,{built.name}"),
-            *("-o", str(built), str(SOURCE)),
-        ],
-        check=True,
-    )
-    return built
+    folder = tmp_path_factory.mktemp("nvmlstub")
+    return build("nvmlstub.c", "libnvidia-ml.so.1", folder)
 
 
 class Machine:
