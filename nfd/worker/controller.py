@@ -160,7 +160,7 @@ class Worker:
         """Work until `stop` is set; leaves everything published as it is.
 
         `signals`: this is the main thread, and signals are to end its waits.
-        `settled` is called once the first pass is over.
+        `settled` is called after each pass over all sources.
 
         Raises:
             Exception: Whatever a thread of ours failed of.
@@ -178,7 +178,7 @@ class Worker:
                 self._look(None)
                 self._take_back()
                 settled()
-                self._loop(stop, events)
+                self._loop(stop, events, settled)
         finally:
             stop.set()
             until = self._clock.monotonic() + _JOIN
@@ -189,7 +189,7 @@ class Worker:
         if self._failure is not None:
             raise self._failure
 
-    def _loop(self, stop: Stop, events: Events) -> None:
+    def _loop(self, stop: Stop, events: Events, settled: Callable[[], None]) -> None:
         next_poll = self._clock.monotonic() + self._interval()
         while not stop.is_set():
             left = next_poll - self._clock.monotonic()
@@ -203,6 +203,8 @@ class Worker:
             if touched or polled:
                 changed = self._reload(touched, polled=polled)
                 self._look(None if polled or changed else touched)
+                if polled or changed:
+                    settled()
             if polled:
                 next_poll = self._clock.monotonic() + self._interval()
 

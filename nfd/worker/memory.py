@@ -5,6 +5,7 @@ could be read is completed from the last good one; a label goes only when all th
 its maker reads has been discovered in this process.
 """
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 
 import attrs
@@ -56,9 +57,11 @@ def recall(
         known_sets: Source → keys of the feature sets that it can make; all of them
             are unknown while the source fails and nothing is remembered of it.
         now: Seconds since the epoch.
-        stale_limit: Seconds after which a last good result no longer counts.
+        stale_limit: Seconds after which a last good result no longer counts: what it
+            told is then taken for gone.
 
     """
+    limit = math.inf if stale_limit is None else stale_limit
     completed: dict[str, SourceResult] = {}
     kept: dict[str, Remembered] = {
         name: m for name, m in memory.items() if name not in results
@@ -67,8 +70,6 @@ def recall(
     unsettled: set[str] = set()
     for name, result in results.items():
         last = memory.get(name)
-        if last is not None and stale_limit is not None:
-            last = last if now - last.when <= stale_limit else None
         if result.not_ready and last is not None:
             result = attrs.evolve(result, status="failed")  # noqa: PLW2901
         if result.status == "absent":
@@ -80,23 +81,33 @@ def recall(
             completed[name] = result
             kept[name] = Remembered(result.features, now)
             continue
-        unknown = result.features.unknown
-        if result.status == "failed":
-            unknown = dict.fromkeys(known_sets.get(name, ()), result.error)
+        unknown = _unknown(result, known_sets.get(name, ()))
         if last is None:
             features = attrs.evolve(result.features, unknown=unknown)
             completed[name] = attrs.evolve(result, features=features)
             unsettled.add(name)
+            continue
+        stale[name] = last.when
+        if now - last.when > limit:  # on purpose: its facts and labels go
+            features = attrs.evolve(result.features, unknown={})
+            completed[name] = attrs.evolve(result, features=features)
+            kept[name] = last
             continue
         features = _complete(result, last.features, unknown)
         completed[name] = attrs.evolve(result, features=features)
         kept[name] = Remembered(
             attrs.evolve(features, unknown={}), last.when, here=last.here
         )
-        stale[name] = last.when
         if features.unknown or not last.here:
             unsettled.add(name)
     return Recalled(completed, kept, stale, frozenset(unsettled))
+
+
+def _unknown(result: SourceResult, known: Collection[str]) -> Mapping[str, str]:
+    """Return the sets that could not be read: all that are known, after a failure."""
+    if result.status == "failed":
+        return dict.fromkeys(known, result.error)
+    return result.features.unknown
 
 
 def _complete(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nfd.publish.files import label_lines, write_if_changed
+from nfd.publish.files import label_lines, read_labels, write_if_changed
 
 
 def test_unchanged_content_is_not_written(tmp_path: Path) -> None:
@@ -29,3 +29,14 @@ def test_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
         write_if_changed(str(path), "a=1\n")
 
     assert os.listdir(tmp_path) == ["gfd"]
+
+
+def test_written_labels_read_back(tmp_path: Path) -> None:
+    """A worker remembers what an earlier one wrote; a missing file holds nothing."""
+    path = str(tmp_path / "gfd")
+    labels = {"a": "1", "b": ""}
+    assert read_labels(path) == {}
+
+    write_if_changed(path, label_lines(labels))
+
+    assert read_labels(path) == labels

@@ -111,15 +111,16 @@ def test_new_facts_count_beside_a_failing_part() -> None:
 
 
 def test_stale_facts_go_only_after_the_limit() -> None:
-    """`core.staleLimit` is off by default; past it, memory no longer counts."""
+    """`core.staleLimit` is off by default; past it, facts and labels go."""
     failed = SourceResult("pci", "failed", error="EIO")
 
     within = passed(failed, good(devices(GPU)), stale_limit=100.0)
     beyond = passed(failed, good(devices(GPU)), stale_limit=99.0)
 
     assert within.stale == {"pci": 100.0}
-    assert beyond.stale == {}
-    assert beyond.results["pci"].features.keys() == []
+    assert beyond.stale == {"pci": 100.0}
+    assert beyond.results["pci"].features == Features()
+    assert beyond.unsettled == frozenset()
 
 
 def test_memory_of_another_process_does_not_settle() -> None:
