@@ -33,6 +33,7 @@ _INSIDE: tuple[tuple[str, str, Kind], ...] = (
     (r"/sysinfo$", r"(?m)^(Sequence Code:\s*)(\S+)", "serial"),
     (r"/sysinfo$", r"(?m)^((?:LPAR|VM\d\d) (?:Extended )?Name:\s*)(\S+)", "host"),
     (r"/uevent$", r"(?m)^([A-Z_]*(?:SERIAL|UNIQ)[A-Z_]*=)(.+)", "serial"),
+    (r"/kfd/.*/properties$", r"(?m)^((?:unique_id|hive_id) )(\d+)", "serial"),
     (r"^/\.nfd/", r'(?i)("[a-z_]*serial[a-z_]*"\s*:\s*")([^"]+)', "serial"),
     (r"^/proc/version$", r"( \()([^@\s()]+@[^\s()]+)", "host"),
     (r"^/proc/cmdline$", r"(machine_id=)([0-9a-f]{32})", "id"),
@@ -41,6 +42,8 @@ _INSIDE: tuple[tuple[str, str, Kind], ...] = (
 _FREE = re.compile(
     r"^/proc/cmdline$|^/etc/(?!os-release)|^/\.nfd/(?!auxv|cpuid|errors|uname)"
 )
+_PCI_CONFIG = re.compile(r"/[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]/config$")
+_PLAIN_CONFIG = 256  # bytes
 _HEX = "0-9A-Fa-f"
 _MAC = re.compile(
     rf"(?<![{_HEX}:])(?:[{_HEX}]{{2}}:){{5,19}}[{_HEX}]{{2}}(?![{_HEX}:])"
@@ -94,7 +97,13 @@ class Redactor:
         return dict(sorted(self._counts.items()))
 
     def content(self, path: str, content: bytes) -> bytes:
-        """Redact the content of the file at a real host path; binary stays as it is."""
+        """Redact the content of the file at a real host path; binary stays as it is.
+
+        Of PCI configuration space the first 256 bytes stay: serial numbers of devices
+        stand in the capabilities beyond them.
+        """
+        if _PCI_CONFIG.search(path):
+            return content[:_PLAIN_CONFIG]
         if b"\0" in content or content.startswith(b"\x1f\x8b"):
             return content
         try:

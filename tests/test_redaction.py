@@ -77,6 +77,11 @@ NET = "/sys/devices/pci0000:00/0000:00:1f.6/net/eth0"
             '{"serial": "1320", "uuid": "GPU-4c4c4544-0042-3510-8054-b4c04f4d4e32"}',
             '{"serial": "SERIAL0001", "uuid": "GPU-00000000-0000-4000-8000-000000000001"}',
         ),
+        (
+            "/sys/devices/virtual/kfd/kfd/topology/nodes/2/properties",
+            "hive_id 0\nunique_id 8127649183746\nlocation_id 1280\n",
+            "hive_id 0\nunique_id SERIAL0001\nlocation_id 1280\n",
+        ),
         ("/.nfd/node_name", "gpu-17.example.com", "host-1"),
     ],
 )
@@ -127,6 +132,8 @@ def test_binary_and_odd_bytes_survive() -> None:
         redactor.content("/proc/config.gz", b"\x1f\x8b\x08data") == b"\x1f\x8b\x08data"
     )
     assert redactor.content("/sys/x/config", b"a\0b") == b"a\0b"
+    pci = "/sys/devices/pci0000:00/0000:3b:00.0/config"
+    assert redactor.content(pci, bytes(range(256)) * 16) == bytes(range(256))
     assert (
         redactor.content("/sys/x/y", b"caf\xe9 3c:fd:fe:12:34:56")
         == b"caf\xe9 02:00:00:00:00:01"

@@ -183,4 +183,4 @@ def test_documented_key_of_another_namespace(nfd: Nfd, host_dir: Path) -> None:
 
     assert status == 1
     assert "source:        nvml" in told
-    assert "NVML answers on a running host" in told
+    assert "absent:        NVML answers on a running host" in told

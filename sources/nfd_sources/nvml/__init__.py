@@ -118,7 +118,7 @@ class NvmlSource(Source[NvmlSettings]):
         """Ask NVML, initialised afresh, about every GPU.
 
         Raises:
-            NotPresentError: There is no NVIDIA GPU, or this is a capture.
+            NotPresentError: There is no NVIDIA GPU, or this is a capture without it.
             NotReadyError: There is one, but NVML cannot be used.
             NfdError: NVML does not tell how many GPUs there are.
 
@@ -133,12 +133,17 @@ class NvmlSource(Source[NvmlSettings]):
             for spec in self.feature_specs:
                 gaps.unread(spec.key, "", errors)
             return Features(unknown=gaps.unknown, notes=gaps.notes)
-        if not host.live:
-            raise NotPresentError("NVML answers on a running host, not in a capture")
-        from nfd_sources.nvml.reading import Doors, read  # noqa: PLC0415 - with GPUs
+        from nfd_sources.nvml import reading  # noqa: PLC0415 - with GPUs only
 
-        doors = Doors(self._connect, self._connect_cuda)
-        return read(host, settings, functions, doors, gaps)
+        if not host.live:
+            recorded = host.fact(reading.FACT, str)
+            if recorded is None:
+                raise NotPresentError(
+                    "NVML answers on a running host, and the capture has no record"
+                )
+            return reading.replay(recorded)
+        doors = reading.Doors(self._connect, self._connect_cuda)
+        return reading.read(host, settings, functions, doors, gaps)
 
     def labels(
         self, features: Features, settings: NvmlSettings

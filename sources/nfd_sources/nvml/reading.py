@@ -6,12 +6,13 @@ sections 1.2 and 1.3.
 
 import contextlib
 import functools
+import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from nfd.errors import NfdError, NotPresentError, NotReadyError
-from nfd.features import Features
+from nfd.features import Attributes, Features
 from nfd.hostroot import HostRoot
 from nfd_sources._pci import DEVICES, PciFunction
 from nfd_sources._reading import Gaps
@@ -25,7 +26,7 @@ from nfd_sources.nvml.vgpu import host_driver
 
 DEVICE, MIG, DRIVER = "nvml.device", "nvml.mig", "nvml.driver"
 VGPU, MACHINE, AGENT = "nvml.vgpu", "nvml.machine", "nvml.agent"
-ALL = (DEVICE, MIG, DRIVER, VGPU, MACHINE)
+FACT = "nvml"  # the name of the record in captures
 
 Connect = Callable[[Iterable[str]], Session]
 
@@ -108,6 +109,8 @@ def read(
             f"NVML sees none of the GPUs bound to the driver nvidia ({bound[0]}, …); "
             "are the device files accessible?"
         )
+    if host.recorder is not None:
+        host.fact(FACT, lambda: _to_text(attributes, devices, migs))
     if settings.timestamp:
         attributes[AGENT] = {"started": str(_STARTED)}
     return Features(
@@ -116,6 +119,30 @@ def read(
         unknown=gaps.unknown,
         notes=gaps.notes,
     )
+
+
+def _to_text(
+    attributes: Mapping[str, Attributes],
+    devices: Sequence[Attributes],
+    migs: Sequence[Attributes],
+) -> str:
+    instances = {DEVICE: devices, MIG: migs}
+    return json.dumps(
+        Features.of(attributes=attributes, instances=instances).to_plain()
+    )
+
+
+def replay(text: str) -> Features:
+    """Read what `read` told a recorder.
+
+    Raises:
+        NfdError: The text is no such record.
+
+    """
+    try:
+        return Features.from_plain(json.loads(text))
+    except (AttributeError, ValueError) as error:
+        raise NfdError(f"/.nfd/{FACT}: {error}") from None
 
 
 def _open(host: HostRoot, settings: NvmlSettings, doors: Doors) -> Session:

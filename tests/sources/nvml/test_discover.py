@@ -9,7 +9,7 @@ import pytest
 from nfd.discovery import SourceResult, run_source
 from nfd.errors import NfdError, NotPresentError, NotReadyError
 from nfd.features import Features
-from nfd.hostroot import HostRoot
+from nfd.hostroot import HostRoot, Recorder
 from nfd.worker.memory import Remembered, read_back_features, recall
 from nfd_sources.nvml import NvmlSettings, NvmlSource
 from nfd_sources.nvml.library import NvmlError
@@ -184,6 +184,27 @@ def test_captures_have_no_nvml(tmp_path: Path) -> None:
         source.discover(HostRoot(str(tmp_path), live=False), NvmlSettings())
 
     assert source.asked == 0
+
+
+def test_captures_replay_what_was_recorded(tmp_path: Path) -> None:
+    """A capture of a GPU node makes the labels of that node anywhere."""
+    source = FakeNvml()
+    source.answer = FakeSession(placed([A100, A100]))
+    gpu_host(tmp_path, placed([A100, A100])).close()
+    recorder = Recorder()
+    with HostRoot(str(tmp_path), live=True, record=recorder) as host:
+        live = run_source(host, source).features
+    (tmp_path / ".nfd").mkdir()
+    (tmp_path / ".nfd/nvml").write_text(recorder.facts["nvml"])
+    with HostRoot(str(tmp_path), live=False) as host:
+        replayed = run_source(host, NvmlSource())
+        (tmp_path / ".nfd/nvml").write_text("{")
+        broken = run_source(host, NvmlSource())
+
+    assert replayed.features == live
+    assert source.asked == 1
+    assert broken.status == "failed"
+    assert "/.nfd/nvml" in broken.error
 
 
 def test_unreadable_vendor_is_no_absence(tmp_path: Path) -> None:
