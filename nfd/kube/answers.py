@@ -6,10 +6,10 @@ from typing import Any
 
 import attrs
 
+from nfd.errors import NfdError
 from nfd.kube.errors import (
     ApiError,
     BadAnswer,
-    TransportError,
     Unreachable,
     error_class,
 )
@@ -47,7 +47,7 @@ class Target:
             **self._said(),
         )
 
-    def unreachable(self, error: TransportError) -> Unreachable:
+    def unreachable(self, error: NfdError) -> Unreachable:
         """Return the error of a request without a complete answer."""
         return Unreachable(str(error), **self._said())
 

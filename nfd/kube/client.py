@@ -6,6 +6,7 @@ from typing import Any, Self, TypeVar
 
 import attrs
 
+from nfd.errors import ConfigError
 from nfd.kube.answers import Target, decode, status_of
 from nfd.kube.clock import SYSTEM_CLOCK, Clock, Stop
 from nfd.kube.errors import ApiError, NotFound, TransportError, Unauthorized
@@ -315,7 +316,7 @@ class Client:
                 stream=stream,
                 stop=self.stop,
             )
-        except TransportError as error:
+        except (ConfigError, TransportError) as error:  # bad TLS files, too
             raise target.unreachable(error) from error
         if response.status >= 300:
             status = status_of(self._body(target, response))

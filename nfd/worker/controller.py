@@ -25,10 +25,10 @@ from nfd.worker.demand import DemandFeed
 from nfd.worker.events import Events
 from nfd.worker.look import Looker, Seen
 from nfd.worker.owners import Pod
-from nfd.worker.publisher import NODE, OBJECT, Published, Publisher, Result, Self
+from nfd.worker.publisher import Publisher
 from nfd.worker.recollection import recollect
+from nfd.worker.results import FILE, NODE, OBJECT, Published, Result, Self
 from nfd.worker.settings import (
-    FILE,
     Options,
     check,
     load_settings,

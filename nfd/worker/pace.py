@@ -5,6 +5,7 @@ Pure: time comes in as seconds that never jump.
 
 import attrs
 
+from nfd.errors import NfdError
 from nfd.kube.errors import ApiError, Forbidden
 from nfd.kube.retry import Backoff
 
@@ -40,7 +41,7 @@ class Target:
         self.done, self.ever = version, True
         self.failures, self.not_before = 0, 0.0
 
-    def failed(self, error: ApiError, now: float) -> None:
+    def failed(self, error: NfdError, now: float) -> None:
         """Note a failure; the next try comes later and later."""
         if not self.failures:
             self.since = now
@@ -48,7 +49,8 @@ class Target:
         backoff = self.backoff
         if isinstance(error, Forbidden) and error.missing_permission:
             backoff = attrs.evolve(backoff, cap=_DENIED)
-        wait = max(backoff.seconds(self.failures), error.retry_after or 0.0)
+        after = error.retry_after if isinstance(error, ApiError) else None
+        wait = max(backoff.seconds(self.failures), after or 0.0)
         self.not_before = now + wait
 
 

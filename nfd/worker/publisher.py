@@ -6,70 +6,27 @@ newest then; it holds up neither the other target nor the looking.
 """
 
 import threading
-from collections.abc import Callable, Mapping
-
-import attrs
+from collections.abc import Callable
 
 from nfd.config.worker import CoreConfig
-from nfd.features import Features
+from nfd.errors import NfdError
 from nfd.kube.client import Client
 from nfd.kube.clock import Stop
-from nfd.kube.errors import ApiError, Forbidden
+from nfd.kube.errors import Forbidden
 from nfd.kube.reflector import Reflector
-from nfd.kube.resources import JsonObject
-from nfd.labels import Label
 from nfd.metrics_text import Counts
-from nfd.publish.demand import Demand, Trimmed, trim
-from nfd.publish.nodefeature import (
-    SIZE_BUDGET,
-    Identity,
-    Publication,
-    largest_sets,
-)
+from nfd.publish.nodefeature import SIZE_BUDGET, Publication, largest_sets
 from nfd.worker.demand import DemandFeed
-from nfd.worker.look import Seen, allowed, published
 from nfd.worker.nodeplan import prefixed
 from nfd.worker.own_node import OwnLabels
 from nfd.worker.own_nodefeature import OwnNodeFeature
-from nfd.worker.owners import Pod, Resolved, resolve
+from nfd.worker.owners import Resolved, resolve
 from nfd.worker.pace import Repairs, Target
+from nfd.worker.results import NODE, OBJECT, Published, Result, Self, publication
 from nfd.worker.troubles import Troubles
 
-NODE, OBJECT = "node", "nodefeature"
 _DEMAND_WAIT = 2.0  # seconds that the first write waits for the demand
 _RECHECK = 3600.0  # seconds between two looks at a NodeFeature that is not watched
-
-
-@attrs.frozen(slots=True)
-class Result:
-    """What is to be published; equal ones cost nothing."""
-
-    features: Features
-    labels: Mapping[str, Label]
-    stale: Mapping[str, float] = attrs.field(factory=dict)
-
-    @classmethod
-    def of(cls, seen: Seen) -> "Result":
-        """Take from a pass what is published of it."""
-        return cls(seen.features, seen.labels, seen.stale)
-
-
-@attrs.frozen(slots=True)
-class Published:
-    """What an earlier worker published: its NodeFeature, and its keys on the Node."""
-
-    obj: JsonObject | None = None
-    node_labels: Mapping[str, str] = attrs.field(factory=dict)
-
-
-@attrs.frozen(slots=True)
-class Self:
-    """Who publishes, and for which Node."""
-
-    node: str
-    identity: Identity
-    pod: Pod
-    auto_prefix: bool = True  # keys without prefix get the default one on the Node
 
 
 class Publisher:
@@ -261,7 +218,7 @@ class Publisher:
         grave = target is self._reading_object or self.object is None
         try:
             published = read()
-        except ApiError as error:
+        except NfdError as error:
             target.failed(error, now)
             self._troubles.begin(target.name, str(error), grave=grave)
             return None
@@ -349,7 +306,7 @@ class Publisher:
             return target.wait(version, now)
         try:
             changed = write()
-        except ApiError as error:
+        except NfdError as error:
             if self._client.stop.is_set():
                 return None
             target.failed(error, now)
@@ -422,21 +379,8 @@ class Publisher:
             elif self._labels is not None:
                 self._labels.read()
                 self._additions.done = self._removals.done = 0
-        except ApiError as error:
+        except NfdError as error:
             self._troubles.begin("looking at what is published", str(error))
         else:
             self._troubles.end("looking at what is published")
         return interval
-
-
-def publication(
-    node: str, result: Result, core: CoreConfig, demand: Demand | None
-) -> Publication:
-    """Choose what the NodeFeature says: filters of the configuration, then demand."""
-    features = published(result.features, core.no_publish_features)
-    features = allowed(features, core.publish_features)
-    trimmed = Trimmed(features)
-    if demand is not None and not core.publish_all_features:
-        named = Demand.of((key, None) for key in core.publish_features)
-        trimmed = trim(features, demand | named)
-    return Publication(node, result.labels, trimmed, result.stale, features.unknown)

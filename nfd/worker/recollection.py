@@ -9,7 +9,7 @@ from nfd.labels import FEATURE_NS, Label
 from nfd.publish.demand import trimmed_sets
 from nfd.publish.nodefeature import TRIMMED, read_back, unknown_sets
 from nfd.worker.memory import Remembered, read_back_features, read_back_labels
-from nfd.worker.publisher import Published
+from nfd.worker.results import Published
 
 
 @attrs.frozen(slots=True)

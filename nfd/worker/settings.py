@@ -11,9 +11,7 @@ from nfd.config.worker import CoreConfig, WorkerConfig, load
 from nfd.errors import ConfigError
 from nfd.library import read_config
 from nfd.registry import Registry
-from nfd.worker.publisher import NODE, OBJECT
-
-FILE = "file"
+from nfd.worker.results import FILE, NODE, OBJECT
 
 
 @attrs.frozen(slots=True, kw_only=True)

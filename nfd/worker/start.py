@@ -2,7 +2,10 @@
 
 import contextlib
 import gc
+import os
 import signal
+import threading
+import time
 import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
@@ -20,13 +23,17 @@ from nfd.kube import connect
 from nfd.kube.client import Client
 from nfd.kube.clock import Stop
 from nfd.kube.config import in_cluster, own_namespace
+from nfd.kube.retry import RetryPolicy
 from nfd.publish.nodefeature import Identity
 from nfd.publish.ownership import WORKER_MANAGER
 from nfd.worker.controller import Worker
 from nfd.worker.own_node import OwnLabels
 from nfd.worker.own_nodefeature import OwnNodeFeature
-from nfd.worker.publisher import NODE, OBJECT
-from nfd.worker.settings import FILE, Options, load_settings, targets_of
+from nfd.worker.results import FILE, NODE, OBJECT
+from nfd.worker.settings import Options, load_settings, targets_of
+
+_TIMEOUT = 10.0  # seconds of a request: one that hangs holds up the other target
+_LAST_CALL = 1.5  # seconds after a signal until the process ends all the same
 
 KlogValues = Callable[[Mapping[str, str]], tuple[dict[str, Any], list[str]]]
 
@@ -115,7 +122,12 @@ def _connect(
     else:
         connection = in_cluster(start.environ)
     client = connect.client(
-        "worker", connection, field_manager=WORKER_MANAGER, stop=stop
+        "worker",
+        connection,
+        field_manager=WORKER_MANAGER,
+        timeout=_TIMEOUT,
+        retry=RetryPolicy(attempts=2),
+        stop=stop,
     )
     return client, own_namespace(start.environ) or connection.namespace
 
@@ -135,9 +147,14 @@ def _serve(port: int, worker: Worker, log: Any) -> StatusServer | None:
 
 
 def _stop_on(signals: Iterable[signal.Signals], stop: Stop) -> None:
+    def end() -> None:
+        time.sleep(_LAST_CALL)
+        os._exit(0)  # a source hangs; there is nothing to clean up
+
     def handle(number: int, frame: types.FrameType | None) -> None:
         del number, frame
         stop.set()
+        threading.Thread(target=end, name="nfd-end", daemon=True).start()
 
     for each in signals:
         signal.signal(each, handle)

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -292,3 +293,36 @@ def test_import_budget_of_the_worker() -> None:
     )
 
     assert done.stdout == "[]\n"
+
+
+HANGING = """
+import sys, threading
+from nfd_sources.pci import PciSource
+PciSource.discover = lambda *_: (print("hangs", flush=True), threading.Event().wait(60))
+from nfd.cli.worker import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("code", [HANGING, HANGING.replace("PciSource.discover", "x")])
+def test_a_stop_ends_it_within_two_seconds(code: str, host_dir: Path) -> None:
+    """Also while a source hangs, which no thread of Python can be made to leave."""
+    words = ["-publish=none", "-config=", "-port=0", f"-root={host_dir / 'empty-root'}"]
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        hangs = code == HANGING
+        stream = process.stdout if hangs else process.stderr
+        wanted = "hangs" if hangs else "labels found"
+        while wanted not in (line := stream.readline()):
+            assert line, "ended too early"
+        start = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+
+        assert process.wait(5) == 0
+        assert time.monotonic() - start < 2

@@ -285,7 +285,7 @@ class TestTrust:
             client = api.client(connection=connection, transport=name, retry=NO_RETRY)
             list(client.list(NODES))
             ca.write_text("not a certificate")
-            with pytest.raises(ConfigError, match="TLS files"):
+            with pytest.raises(Unreachable, match="TLS files"):
                 list(client.list(NODES))
 
     def test_a_rotated_token_is_read_again(

@@ -13,13 +13,14 @@ from nfd.features import Features
 from nfd.hostroot import HostRoot
 from nfd.kube.resources import NODEFEATURES, NODES
 from nfd.kube.retry import NO_RETRY
-from nfd.kube.transport import Transport
+from nfd.kube.transport import Connection, Transport
 from nfd.labels import FEATURE_NS, Label, Provenance
 from nfd.publish.nodefeature import Identity
 from nfd.source import FeatureSpec, LabelValue, Source
 from nfd.worker.own_node import PROBE
 from nfd.worker.owners import Pod
-from nfd.worker.publisher import NODE, OBJECT, Published, Publisher, Result, Self
+from nfd.worker.publisher import Publisher
+from nfd.worker.results import NODE, OBJECT, Published, Result, Self
 from nfd.worker.troubles import Troubles
 from tests.fakeapi import FakeApi, FakeClock, Review, forbidden
 
@@ -128,6 +129,7 @@ def rig(
     api: FakeApi | None = None,
     pod_uid: str = POD,
     fenced: bool = True,
+    connection: Connection | None = None,
     wrap: Callable[[Transport], Transport] = lambda transport: transport,
     **core: Any,
 ) -> Iterator[Rig]:
@@ -142,6 +144,7 @@ def rig(
         troubles = Troubles(log, clock.monotonic)
         client = server.client(
             "worker",
+            connection=connection,
             clock=clock,
             retry=NO_RETRY,
             field_manager="nfd-worker",

@@ -1,6 +1,7 @@
 """Publishing to Node and NodeFeature: order, cost, refusals, and what never happens."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -9,11 +10,21 @@ import pytest
 from nfd.config.worker import Owners
 from nfd.features import Features
 from nfd.kube.resources import NODEFEATURES, NODES, PODS
+from nfd.kube.transport import Connection
 from nfd.labels import FEATURE_NS
 from nfd.publish.nodefeature import POD_UID, SIZE_BUDGET
 from nfd.worker.own_node import PROBE
-from nfd.worker.publisher import NODE, OBJECT
-from tests.fakeapi import Fault, Review, answer, forbidden, garbage, lost_answer, reset
+from nfd.worker.results import NODE, OBJECT
+from tests.fakeapi import (
+    FakeApi,
+    Fault,
+    Review,
+    answer,
+    forbidden,
+    garbage,
+    lost_answer,
+    reset,
+)
 from tests.fakeapi.faults import hang, truncated
 from tests.worker.rig import BOTH, NAME, NAMESPACE, fence, key, result, rig
 
@@ -477,3 +488,18 @@ def test_nothing_is_written_before_what_was_there_is_known(
         assert any(t.grave for t in r.troubles.now().values())
         switch.lift()
         r.until_published()
+
+
+def test_unusable_certificates_end_nothing(tmp_path: Path) -> None:
+    """The kubelet is just writing them; the next try reads them again."""
+    with FakeApi(tls=True) as api:
+        api.node(NAME)
+        authority = tmp_path / "ca.crt"
+        authority.write_text("half")
+        connection = Connection(server=api.url, ca_file=str(authority))
+        with rig((OBJECT,), api=api, connection=connection) as r:
+            r.publish(ONE)
+            assert "TLS files" in r.log.warnings("reading")[0]
+
+            authority.write_bytes(Path(api.ca_file).read_bytes())
+            r.until_published()

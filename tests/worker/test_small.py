@@ -12,8 +12,8 @@ from nfd.worker.demand import DemandFeed
 from nfd.worker.look import Seen
 from nfd.worker.nodeplan import prefixed
 from nfd.worker.pace import REPAIR_INTERVAL, REPAIRS, Repairs, Target
-from nfd.worker.publisher import Published
 from nfd.worker.recollection import recollect
+from nfd.worker.results import Published
 from nfd.worker.status import GRACE, Status
 from nfd.worker.troubles import Troubles
 from tests.fakeapi import FakeApi, FakeClock

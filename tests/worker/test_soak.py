@@ -14,8 +14,8 @@ from nfd.hostroot import HostRoot
 from nfd.kube.resources import NODEFEATURES, NODES
 from nfd.kube.transport import Response, Transport
 from nfd.worker.look import Looker
-from nfd.worker.publisher import Result
 from nfd.worker.recollection import recollect
+from nfd.worker.results import Result
 from tests import tiny
 from tests.fakeapi import FakeApi, Fault, answer, garbage, lost_answer, reset, truncated
 from tests.worker.rig import (
