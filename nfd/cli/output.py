@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from nfd.cli import jsontext
 from nfd.discovery import Discovery, SourceResult
 from nfd.features import Features
 from nfd.labels import FEATURE_NS, Label
@@ -31,9 +32,7 @@ def render(found: Discovery, form: str, *, features: bool = False) -> str:
 
 def to_json(plain: Any) -> str:
     """Write plain data as JSON with two spaces, in the order given."""
-    import json  # noqa: PLC0415 - 3 ms, for JSON only
-
-    return json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
+    return jsontext.write(plain) + "\n"
 
 
 def to_yaml(plain: Any) -> str:

@@ -45,6 +45,7 @@ print([type(sys.modules[name]).__name__ for name in DEFERRED])
     [
         ("import inspect; inspect.signature(pickle.dumps); m = inspect", "inspect"),
         ("from inspect import *; signature; import inspect as m", "inspect"),
+        ("import copy as m; m.copy([])", "copy"),
         ("import platform as m; m.machine()", "platform"),
         ("import tokenize as m; m.generate_tokens", "tokenize"),
         ("import attrs; m = attrs.validators; m.instance_of(int)", "attrs.validators"),
@@ -105,18 +106,21 @@ from functools import cached_property
 @attrs.define
 class Thing:
     size: int = attrs.field(validator=attrs.validators.ge(0), converter=int)
-    def __attrs_pre_init__(self, size): ...
+    def __attrs_pre_init__(self, *args): ...
     @cached_property
     def double(self) -> int:
         return self.size * 2
-print(Thing("2").double)
+@attrs.define
+class Bigger(Thing):
+    more: int = 0
+print(Thing("2").double, Bigger(2, 1))
 try:
     Thing(-1)
 except ValueError:
     print("refused")
 """
 
-    assert _python(code) == "4\nrefused\n"
+    assert _python(code) == "4 Bigger(size=2, more=1)\nrefused\n"
 
 
 def test_a_traceback_shows_source() -> None:

@@ -18,6 +18,7 @@ HEAVY = (
     "gettext",
     "hashlib",
     "importlib.metadata",
+    "json",
     "kubernetes",
     "locale",
     "logging",
