@@ -1,7 +1,7 @@
 """An oracle for removals: what the cluster wants, and whether a removal was right.
 
 A removal of a label is wrong when the cluster wanted the label at every moment since
-it was last written. That holds however late a master is, and whatever it was told.
+the master was last seen to be up to date (`settle`), however late it is since then.
 """
 
 import threading
@@ -44,6 +44,11 @@ class Truth:
             self._doubtful.setdefault(node, set()).update(gone)
             self.wanted[node] = dict(labels)
 
+    def settle(self) -> None:
+        """Say that every node is as wanted now, and nothing is on its way."""
+        with self._lock:
+            self._doubtful.clear()
+
     def review(self, review: Review) -> None:
         """Judge a write."""
         if review.resource != NODES or review.old is None or review.new is None:
@@ -62,8 +67,6 @@ class Truth:
                 self.removals += 1
                 if key[len(PREFIX) :] in wanted and key[len(PREFIX) :] not in doubtful:
                     self.wrong.append((name, key))
-            for key in new.keys() - old.keys():
-                doubtful.discard(key.removeprefix(PREFIX))
 
 
 def _labels(obj: Mapping[str, Any]) -> dict[str, str]:
