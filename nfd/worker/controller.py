@@ -16,7 +16,7 @@ from nfd.hostroot import HostRoot
 from nfd.http_status import Answer
 from nfd.kube.client import Client
 from nfd.kube.clock import SYSTEM_CLOCK, Clock, Stop
-from nfd.kube.errors import ApiError
+from nfd.kube.errors import ApiError, Forbidden
 from nfd.publish.files import label_lines, read_labels, write_if_changed
 from nfd.publish.nodefeature import Identity
 from nfd.registry import Registry
@@ -83,7 +83,7 @@ class Worker:
         self.publisher = self._make_publisher()
         self.status = Status(options.node, self.troubles, self.publisher)
         self._seen: Seen | None = None
-        self._back: Published | None = None  # read back, not yet taken in
+        self._back: list[Published] = []  # read back, not yet taken in
         self._may_submit = self.publisher is None
         self._teller = Teller(log, self.troubles)
         self._events: Events | None = None
@@ -205,8 +205,7 @@ class Worker:
                 self._look(None if polled or changed else touched)
                 if polled or changed:
                     settled()
-            if polled:
-                next_poll = self._clock.monotonic() + self._interval()
+                    next_poll = self._clock.monotonic() + self._interval()
 
     def _quiet_down(self, events: Events) -> set[str]:
         """Wait until a burst of events is over, but not for long."""
@@ -232,12 +231,16 @@ class Worker:
         if publisher is not None:
             work["nfd-publisher"] = lambda: publisher.run(stop)
             if publisher.object is not None:
-                own = publisher.object.reflector(self._cannot_follow_own)
+                own = publisher.object.reflector(
+                    self._cannot_follow("watching the NodeFeature")
+                )
                 publisher.watching = own
                 work["nfd-own"] = lambda: own.run(stop)
         if self._demand is not None and self._client is not None:
             reflector = self._demand.reflector(
-                self._client, self._options.namespace, self._cannot_follow_demand
+                self._client,
+                self._options.namespace,
+                self._cannot_follow("following the demand for features"),
             )
             work["nfd-demand"] = lambda: reflector.run(stop)
 
@@ -292,7 +295,7 @@ class Worker:
 
     def _came_back(self, published: Published) -> None:
         """Take in, from the publisher's thread, what an earlier worker published."""
-        self._back = published
+        self._back.append(published)
         if self._events is not None:
             self._events.wake()
 
@@ -308,10 +311,10 @@ class Worker:
 
     def _take_back(self) -> bool:
         """Remember what was read back, and publish with it; tell if there was any."""
-        published, self._back = self._back, None
-        if published is None:
+        if not self._back:
             return False
-        self._remember(published)
+        while self._back:
+            self._remember(self._back.pop(0))
         self._may_submit = True
         self._look(())
         return True
@@ -390,8 +393,18 @@ class Worker:
     def _cannot_watch(self, what: str, why: str) -> None:
         self._teller.note(what, f"not to be had, polling instead: {why}")
 
-    def _cannot_follow_own(self, error: ApiError) -> None:
-        self._teller.note("watching the NodeFeature", str(error))
+    def _cannot_follow(self, what: str) -> Callable[[ApiError | None], None]:
+        """Return what is told why something cannot be watched, None once it can.
 
-    def _cannot_follow_demand(self, error: ApiError) -> None:
-        self._teller.note("following the demand for features", str(error))
+        The right to watch is optional; other errors end by themselves.
+        """
+
+        def told(error: ApiError | None) -> None:
+            if error is None:
+                self.troubles.end(what)
+            elif isinstance(error, Forbidden):
+                self.troubles.begin(what, str(error), optional=True)
+            else:
+                self._teller.note(what, str(error))
+
+        return told

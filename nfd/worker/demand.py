@@ -25,15 +25,23 @@ class DemandFeed:
         self.known = threading.Event()
         self._changed = changed
         self._listed: Demand | None = None
+        self._told: Callable[[ApiError | None], None] = lambda _: None
 
     def reflector(
-        self, client: Client, namespace: str, on_error: Callable[[ApiError], None]
+        self,
+        client: Client,
+        namespace: str,
+        told: Callable[[ApiError | None], None],
     ) -> Reflector:
-        """Return what follows the ConfigMap, for a thread to run."""
+        """Return what follows the ConfigMap, for a thread to run.
+
+        `told` is called with every failure, and with None when a list is complete.
+        """
+        self._told = told
 
         def failed(error: ApiError) -> None:
             self.known.set()
-            on_error(error)
+            told(error)
 
         return Reflector(
             client=client,
@@ -65,6 +73,7 @@ class DemandFeed:
 
     def replace_end(self) -> None:
         """The list was complete."""
+        self._told(None)
         self._set(self._listed)
 
     def added(self, obj: JsonObject) -> None:

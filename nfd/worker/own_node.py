@@ -14,6 +14,7 @@ from nfd.worker.nodeplan import LabelsPlan, OwnNode, plan_labels
 
 PROBE = "fence.nfd.invalid/probe"  # a label that no admission policy may let through
 _TRIES = 4  # when others write at the same time
+_ASK_AGAIN = 3600.0  # seconds until it is asked again whether there is a fence
 _CONTESTED = 3  # how often a key is written again over another worker's value
 
 
@@ -174,4 +175,5 @@ class OwnLabels:
             verb="patch",
             resource="nodes",
             name=self._name,
+            retry_after=_ASK_AGAIN,
         )

@@ -89,9 +89,14 @@ class OwnNodeFeature:
         self._deleted_uid = ""  # of the object that was deleted last
         self._owners_refused = ""
         self._listed: JsonObject | None = None
+        self._told: Callable[[ApiError | None], None] = lambda _: None
 
-    def reflector(self, on_error: Callable[[ApiError], None]) -> Reflector:
-        """Return what watches the object, for a thread to run."""
+    def reflector(self, told: Callable[[ApiError | None], None]) -> Reflector:
+        """Return what watches the object, for a thread to run.
+
+        `told` is called with every failure, and with None when a list is complete.
+        """
+        self._told = told
         return Reflector(
             client=self._client,
             resource=NODEFEATURES,
@@ -100,7 +105,7 @@ class OwnNodeFeature:
             field_selector=f"metadata.name={self._node}",
             backoff=Backoff(0.8, 120.0),
             denied_wait=_DENIED_WAIT,
-            on_error=on_error,
+            on_error=told,
         )
 
     def read(self) -> JsonObject | None:
@@ -228,6 +233,7 @@ class OwnNodeFeature:
     def replace_end(self) -> None:
         """The list was complete."""
         obj, self._listed = self._listed, None
+        self._told(None)
         self._see(obj)
 
     def added(self, obj: JsonObject) -> None:

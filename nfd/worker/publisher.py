@@ -99,6 +99,8 @@ class Publisher:
                 return
             if core.owner_refs != self._core.owner_refs:
                 self._owners = None
+            if self._labels is not None:
+                self._labels.narrowed = ""
             self._core = core
         self.again()
 
@@ -249,6 +251,8 @@ class Publisher:
             )
             if labels.narrowed:
                 self._troubles.begin("namespaces of labels", labels.narrowed)
+            else:
+                self._troubles.end("namespaces of labels")
             return wrote.changed
 
         what = "publishing to the Node"
@@ -354,7 +358,7 @@ class Publisher:
         self._owners = None
         if self._labels is not None:
             self._labels.forget()
-        self._features.done = 0
+        self._features.done = self._additions.done = self._removals.done = 0
         return None
 
     def _look_again(self, now: float, core: CoreConfig) -> float | None:

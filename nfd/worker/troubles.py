@@ -26,14 +26,20 @@ class Troubles:
         self._lock = threading.Lock()
         self._troubles: dict[str, Trouble] = {}
 
-    def begin(self, what: str, text: str, *, grave: bool = False) -> None:
-        """Say what is wrong with `what`; silent where that is known already."""
+    def begin(
+        self, what: str, text: str, *, grave: bool = False, optional: bool = False
+    ) -> None:
+        """Say what is wrong with `what`; silent where that is known already.
+
+        `optional`: it is no fault that it is so, only worth to know.
+        """
         with self._lock:
             before = self._troubles.get(what)
             since = before.since if before else self._now()
             self._troubles[what] = Trouble(text, since, grave)
         if before is None or before.text != text:
-            self._log.warning("trouble", what=what, reason=text)
+            say = self._log.info if optional else self._log.warning
+            say("trouble", what=what, reason=text)
 
     def end(self, what: str) -> None:
         """Say that `what` is well again; silent where nothing was wrong."""
