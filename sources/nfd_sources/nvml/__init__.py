@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NvmlSettings", "NvmlSource"]
 
+FACT = "nvml"  # the name of the record in captures
+
 _NVIDIA = ("10de",)
 _DISPLAY_CLASS = "03"
 _WSL_DEVICE = "/dev/dxg"
@@ -133,14 +135,14 @@ class NvmlSource(Source[NvmlSettings]):
             for spec in self.feature_specs:
                 gaps.unread(spec.key, "", errors)
             return Features(unknown=gaps.unknown, notes=gaps.notes)
+        recorded = None if host.live else host.fact(FACT, str)
+        if not host.live and recorded is None:
+            raise NotPresentError(
+                "NVML answers on a running host, and the capture has no record"
+            )
         from nfd_sources.nvml import reading  # noqa: PLC0415 - with GPUs only
 
-        if not host.live:
-            recorded = host.fact(reading.FACT, str)
-            if recorded is None:
-                raise NotPresentError(
-                    "NVML answers on a running host, and the capture has no record"
-                )
+        if recorded is not None:
             return reading.replay(recorded)
         doors = reading.Doors(self._connect, self._connect_cuda)
         return reading.read(host, settings, functions, doors, gaps)

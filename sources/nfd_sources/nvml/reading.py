@@ -17,7 +17,7 @@ from nfd.hostroot import HostRoot
 from nfd_sources._pci import DEVICES, PciFunction
 from nfd_sources._reading import Gaps
 from nfd_sources._sanitize import hyphenated
-from nfd_sources.nvml import tegra
+from nfd_sources.nvml import FACT, tegra
 from nfd_sources.nvml.binding import SONAME
 from nfd_sources.nvml.chip import is_tegra
 from nfd_sources.nvml.library import Device, MigDevice, NvmlError, Session
@@ -26,7 +26,6 @@ from nfd_sources.nvml.vgpu import host_driver
 
 DEVICE, MIG, DRIVER = "nvml.device", "nvml.mig", "nvml.driver"
 VGPU, MACHINE, AGENT = "nvml.vgpu", "nvml.machine", "nvml.agent"
-FACT = "nvml"  # the name of the record in captures
 
 Connect = Callable[[Iterable[str]], Session]
 
