@@ -50,7 +50,7 @@ def add_parser(commands: Any) -> None:
     add_cluster(confirm)
 
 
-def add_cluster(parser: argparse.ArgumentParser) -> None:
+def add_cluster(parser: "argparse._ActionsContainer") -> None:
     """Add the options that say which cluster, and where the master lives."""
     parser.add_argument(
         "--kubeconfig", metavar="FILE", help="default: $KUBECONFIG, ~/.kube/config"
