@@ -74,8 +74,10 @@ class Reflector:
     twice this. `silence`: a stream that has shown heartbeats (bookmarks, one a
     minute) and then nothing for so long is dead. Where the right to watch is missing
     it lists now and then, where the right to list is missing it asks again: after
-    `denied_wait`, then in growing steps up to `list_interval`. `on_error` is called
-    with every failure, in the reflector's thread. All times are seconds.
+    `denied_wait`, then in growing steps up to `list_interval`. Since an API server
+    that has just started denies what it allows a moment later, it asks sooner at
+    first where it cannot do without, or has had the right before. `on_error` is
+    called with every failure, in the reflector's thread. All times are seconds.
 
     `synced` is set by the first complete list and stays. `error` is what is wrong
     now, None while all is well. `contact` is the client's monotonic time of the last
@@ -105,6 +107,7 @@ class Reflector:
     _failures: int = attrs.field(init=False, default=0)
     _pages_next: bool = attrs.field(init=False, default=False)
     _wanted: bool = attrs.field(init=False, default=False)
+    _watched: bool = attrs.field(init=False, default=False)
     _interrupted: Stop = attrs.field(init=False, factory=Stop)
 
     def run(self, stop: Stop) -> None:
@@ -137,14 +140,19 @@ class Reflector:
             return self._failed(client, error, at_once=True)
         except ApiError as error:
             if _denied(error):
+                doubtful = self._watched or not self._version
                 self._version = ""  # lists have to do, if they may be had
                 self._failed(client, error)
-                return self._denied_wait()
+                return self._denied_wait(doubtful=doubtful)
             return self._failed(client, error)
         return 0.0
 
-    def _denied_wait(self) -> float:
-        grown = self.denied_wait * 2.0 ** min(self._failures - 1, 32)
+    def _denied_wait(self, *, doubtful: bool) -> float:
+        waits = [4.0**step for step in range(8)] if doubtful else []
+        early = [wait for wait in waits if wait < self.denied_wait]
+        if self._failures <= len(early):
+            return early[self._failures - 1]
+        grown = self.denied_wait * 2.0 ** min(self._failures - len(early) - 1, 32)
         return min(grown, self.list_interval) * random.uniform(0.9, 1.1)  # noqa: S311
 
     def _failed(
@@ -235,6 +243,7 @@ class Reflector:
             else:
                 watch.patience(seconds + client.timeout)
                 self.error = None
+            self._watched = True
             started = self.contact = client.clock.monotonic()
             events = self._follow(client, watch, seconds, initial=initial)
         if client.clock.monotonic() - started >= 1.0:

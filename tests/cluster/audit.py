@@ -39,7 +39,7 @@ def matches(event: Mapping[str, Any], wanted: Mapping[str, str]) -> bool:
     if reference.get("subresource"):
         resource += f"/{reference['subresource']}"
     facts = {
-        "user": event["user"]["username"],
+        "user": event["user"].get("username", ""),  # none with a bad token
         "verb": event["verb"],
         "resource": resource,
         "name": reference.get("name", ""),

@@ -39,6 +39,11 @@ class Program:
         """Whether it was started and has not ended."""
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def status(self) -> int | None:
+        """Exit status once it has ended."""
+        return self._process.poll() if self._process else None
+
     def start(self) -> None:
         """Start it; it dies with the thread that called this, however that ends."""
         if self.running:

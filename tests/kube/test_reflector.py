@@ -294,15 +294,31 @@ def test_without_the_right_to_list_it_asks_seldom(api: FakeApi) -> None:
     api.deny("list", "nodes")
     following: Following
     clock = FakeClock(
-        on_wait=lambda _: following.stop.set() if len(clock.waits) == 2 else None
+        on_wait=lambda _: following.stop.set() if len(clock.waits) == 6 else None
     )
     client = api.client(retry=NO_RETRY, clock=clock)
     following = Following(api, client=client, denied_wait=77.0)
     following.reflector.run(following.stop)
 
-    assert clock.waits == pytest.approx([77, 154], rel=0.1)
+    assert clock.waits == pytest.approx([1, 4, 16, 64, 77, 154], rel=0.1)
     assert not following.reflector.synced.is_set()
     assert isinstance(following.reflector.error, errors.Forbidden)
+
+
+def test_a_server_that_has_just_started_is_asked_soon_again(api: FakeApi) -> None:
+    """It denies a watch that it allowed before, until it has read its roles."""
+    clock = FakeClock(on_wait=lambda _: api.denials.clear())
+    client = api.client(retry=NO_RETRY, clock=clock)
+    with Following(api, client=client, denied_wait=3600.0) as following:
+        following.wait_for_watch()
+        api.deny("watch", "nodes")
+        api.node("n3")  # an event, so that the end is an ordinary one
+        following.seen.wait_for("added n3")
+        api.end_watches()
+        api.node("n4")
+        following.seen.wait_for("item n4")
+
+    assert clock.waits == [1.0]
 
 
 def test_a_right_that_is_given_later_is_used(api: FakeApi) -> None:
