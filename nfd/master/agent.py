@@ -161,6 +161,7 @@ class Agent:
             All([self.metrics, Log(logger), self.reporter, *more, self]),
             settings=configuration.controller_config(self.config),
             elector=self.elector,
+            timed=self.metrics.evaluated,
         )
         self.reporter.controller = self.controller
         if self.groups is not None:

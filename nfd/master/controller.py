@@ -25,7 +25,7 @@ from nfd.kube.resources import (
     NODES,
 )
 from nfd.kube.retry import NO_RETRY, Backoff
-from nfd.master.evaluate import Evaluation
+from nfd.master.evaluate import Evaluation, Timed
 from nfd.master.feeds import FeatureFeed, NodeFeed, RuleFeed, rules_of
 from nfd.master.fleet import Considered, Fleet, FleetConfig
 from nfd.master.guard import HeldCause
@@ -79,7 +79,7 @@ class _Blocked:
 class Controller:
     """Keeps the Nodes of a cluster as rules and NodeFeatures want them."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it is put together from
         self,
         client: Client,
         config: FleetConfig,
@@ -87,8 +87,9 @@ class Controller:
         *,
         settings: ControllerConfig = ControllerConfig(),
         elector: LeaseElector | None = None,
+        timed: Timed | None = None,
     ) -> None:
-        self.fleet = Fleet(config)
+        self.fleet = Fleet(config, timed)
         self.settings = settings
         self.observer = observer
         self.loaded: dict[str, Loaded] = {}

@@ -5,8 +5,9 @@ earlier outputs; results are kept by the numbers of those sets, so that a rule i
 evaluated once for all nodes that are equal in its eyes.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from time import perf_counter
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -30,6 +31,8 @@ from nfd.rules.model import MATCHED_FEATURE, Rule
 from nfd.rules.output import Output, RuleOutput, combine
 from nfd.rules.policy import Policy
 from nfd.rules.sets import Matched, Sets
+
+Timed: TypeAlias = Callable[[Rule, float], None]  # seconds of one evaluation
 
 _KEPT = 50_000  # results of rules kept; a few hundred bytes each
 
@@ -78,12 +81,18 @@ class Evaluator:
     """Evaluates one set of rules under one policy over the nodes of a store."""
 
     def __init__(
-        self, store: FeatureStore, rules: Sequence[Rule], policy: Policy, scope: Scope
+        self,
+        store: FeatureStore,
+        rules: Sequence[Rule],
+        policy: Policy,
+        scope: Scope,
+        timed: Timed | None = None,
     ) -> None:
         self.rules = tuple(rules)
         self.policy = policy
         self.scope = scope
         self._store = store
+        self._timed = timed
         self._reads = [tuple(sorted(r.reads - {MATCHED_FEATURE})) for r in self.rules]
         self._bulky = [bool(r.reads.intersection(BULKY)) for r in self.rules]
         self._kept: dict[Hashable, RuleResult] = {}
@@ -109,8 +118,11 @@ class Evaluator:
             )
             result = self._kept.get(key)
             if result is None:
+                began = perf_counter()
                 result = evaluate(rule, sets, matched)
                 self.evaluations += 1
+                if self._timed is not None:
+                    self._timed(rule, perf_counter() - began)
                 if len(self._kept) >= _KEPT:
                     self._kept.clear()
                 self._kept[key] = result

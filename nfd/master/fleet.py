@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from nfd.errors import NfdError
-from nfd.master.evaluate import Evaluation, Evaluator
+from nfd.master.evaluate import Evaluation, Evaluator, Timed
 from nfd.master.guard import (
     EDIT,
     LOST,
@@ -63,8 +63,9 @@ class Considered:
 class Fleet:
     """NodeFeatures, rules and Nodes of a cluster; plans the writes of each Node."""
 
-    def __init__(self, config: FleetConfig) -> None:
+    def __init__(self, config: FleetConfig, timed: Timed | None = None) -> None:
         self.config = config
+        self._timed = timed
         self.features = FeatureStore()
         self.nodes = NodeStore()
         self.queue = Queue()
@@ -305,7 +306,7 @@ class Fleet:
     def _evaluate_with(self) -> Evaluator:
         rules = [r for listed in self._rules.values() for r in listed]
         config = self.config
-        return Evaluator(self.features, rules, config.policy, config.scope)
+        return Evaluator(self.features, rules, config.policy, config.scope, self._timed)
 
     def resync(self, urgency: Urgency = RESYNC) -> None:
         """Look at every node again."""

@@ -129,7 +129,7 @@ class Metrics:
 
     def evaluated(self, rule: Rule, seconds: float) -> None:
         """Count the time of one evaluation."""
-        self.seconds.labels(rule.origin.rpartition(" ")[2], "").observe(seconds)
+        self.seconds.labels(rule.origin, "").observe(seconds)
 
     def _count(self, error: ApiError) -> None:
         self.trouble_count.labels(error.verb, error.resource, str(error.status)).inc()

@@ -68,7 +68,10 @@ def asked(path: str) -> str:
 def test_pages_are_served() -> None:
     """/healthz at once, /metrics with upstream's names."""
     with FakeApi() as api, running(api, port=18471) as master:
-        api.wait_for(lambda: master.agent.controller.synced)
+        api.put(NODEFEATURERULES, RULE)
+        fill(api)
+        api.wait_for(lambda: "gpu" in ours(api, "n0"))
+        assert master.agent.controller.wait_idle(10)
         assert asked("/healthz") == ""
         page = asked("/metrics")
         assert json.loads(asked("/readyz"))["synced"]
@@ -84,6 +87,7 @@ def test_pages_are_served() -> None:
         "nfd_master_nodefeaturerule_processing_errors_total",
         "# TYPE nfd_master_nodefeaturerule_processing_duration_seconds histogram",
         "nfd_master_synced 1.0",
+        'duration_seconds_count{name="gpu",node=""} 1.0',
     ):
         assert name in page, name
 
