@@ -78,6 +78,19 @@ def decode(body: bytes) -> JsonObject:
     return value
 
 
+def metadata_of(obj: JsonObject) -> JsonObject:
+    """Return the metadata of an object that was read or written.
+
+    Raises:
+        BadAnswer: It has none, so that some proxy must have answered.
+
+    """
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict) or not metadata.get("uid"):
+        raise BadAnswer(f"no object with metadata: {json.dumps(obj)[:80]}")
+    return metadata
+
+
 def status_of(body: bytes) -> JsonObject:
     """Return the Status object in the body of a refusal; any text is a message."""
     try:

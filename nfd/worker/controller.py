@@ -4,7 +4,6 @@ The main thread looks at the host and sleeps in `Events`; a second one publishes
 more follow the own NodeFeature and the demand of the cluster's rules.
 """
 
-import hashlib
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -32,6 +31,7 @@ from nfd.worker.settings import (
     Options,
     check,
     load_settings,
+    poll_interval,
     stamp,
     targets_of,
 )
@@ -41,7 +41,6 @@ from nfd.worker.troubles import Troubles
 
 CONFIG, CUSTOM = "config", "custom"  # names of events beside those of sources
 _QUIET, _MOST_QUIET = 0.1, 0.5  # seconds: events come in bursts
-_JITTER = 0.1  # share of the poll interval
 PATIENCE = 60.0  # seconds that a single pass may take to be published
 _JOIN = 1.0  # seconds that threads have to end
 
@@ -219,11 +218,7 @@ class Worker:
         return touched
 
     def _interval(self) -> float:
-        """Return the seconds between two polls, a little different on every node."""
-        seconds = self._config.core.sleep_interval.seconds
-        digest = hashlib.sha256(self._options.node.encode()).digest()
-        share = int.from_bytes(digest[:4], "big") / 2**32
-        return max(0.0, seconds * (1 + _JITTER * (2 * share - 1)))
+        return poll_interval(self._config.core, self._options.node)
 
     def _start_threads(self, stop: Stop) -> list[threading.Thread]:
         work: dict[str, Callable[[], None]] = {}
@@ -371,14 +366,12 @@ class Worker:
         self.troubles.begin("configuration file", f"{error}; the old one stays")
 
     def _new_stamps(self) -> dict[str, Any]:
-        path = self._options.config_file
+        path, events = self._options.config_file, self._events
+        folders = [] if events is None else events.real_paths(CUSTOM_D)
         return {
             CONFIG: stamp(path) if path else None,
-            CUSTOM: [stamp(f) for f in self._real(CUSTOM_D)],
+            CUSTOM: [stamp(folder) for folder in folders],
         }
-
-    def _real(self, path: str) -> list[str]:
-        return [] if self._events is None else self._events.real_paths(path)
 
     # --- watching -----------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from nfd.kube import patch
+from nfd.kube.answers import metadata_of
 from nfd.kube.client import Client
 from nfd.kube.errors import ApiError, Conflict, Forbidden, Invalid
 from nfd.kube.resources import NODES, JsonObject
@@ -62,8 +63,8 @@ class OwnLabels:
             ApiError: The server does not answer, or refuses.
 
         """
-        metadata = self._client.get(NODES, self._name, metadata_only=True)["metadata"]
-        node = OwnNode.from_metadata(metadata)
+        obj = self._client.get(NODES, self._name, metadata_only=True)
+        node = OwnNode.from_metadata(metadata_of(obj))
         if self._node is not None and self._node.uid != node.uid:
             self._written.clear()  # another machine of the same name
             self._contested.clear()
@@ -152,7 +153,7 @@ class OwnLabels:
         return Wrote(changed, plan.removed, plan.yielded, plan.outside)
 
     def _take(self, answer: JsonObject) -> None:
-        self._node = OwnNode.from_metadata(answer["metadata"])
+        self._node = OwnNode.from_metadata(metadata_of(answer))
 
     def _prove_fence(self, node: OwnNode) -> None:
         """Try, without effect, what the admission policy must refuse; once."""

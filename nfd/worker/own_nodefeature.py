@@ -6,6 +6,7 @@ from typing import Any
 
 import attrs
 
+from nfd.kube.answers import metadata_of
 from nfd.kube.client import Client
 from nfd.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, NotFound
 from nfd.kube.reflector import Reflector
@@ -37,9 +38,9 @@ class _Found:
 
     @classmethod
     def of(cls, obj: JsonObject) -> "_Found":
-        metadata = obj["metadata"]
+        metadata = metadata_of(obj)
         notes = metadata.get("annotations") or {}
-        kept = {
+        kept: dict[str, Any] = {
             k: metadata[k]
             for k in ("resourceVersion", "uid", "ownerReferences")
             if k in metadata
@@ -185,8 +186,8 @@ class OwnNodeFeature:
             answer = self._client.create(NODEFEATURES, made)
         else:
             answer = self._client.update(NODEFEATURES, made)
-        self._ours = content_hash(answer)  # admission may have its own ideas
         self._take(answer)
+        self._ours = content_hash(answer)  # admission may have its own ideas
         return Written(changed=True, size=bytes_, owners_refused=refused)
 
     def delete(self) -> bool:
@@ -199,19 +200,20 @@ class OwnNodeFeature:
         obj = self.read()
         if obj is None:
             return False
-        uid = obj["metadata"].get("uid", "")
+        uid = metadata_of(obj)["uid"]
         self._client.delete(NODEFEATURES, self._node, self._identity.namespace, uid=uid)
         self._take(None)
         return True
 
     def _take(self, obj: JsonObject | None) -> None:
         """Take in an answer, unless a watch has told something newer already."""
+        found = None if obj is None else _Found.of(obj)
         with self._lock:
             self._known = True
-            if obj is None or obj["metadata"].get("uid") == self._deleted_uid:
+            if found is None or found.metadata["uid"] == self._deleted_uid:
                 self._found = None
             else:
-                self._found = self._newer(_Found.of(obj))
+                self._found = self._newer(found)
 
     def _newer(self, found: _Found) -> _Found:
         """Return the newer of what is known and `found`, of one and the same object."""

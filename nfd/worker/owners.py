@@ -5,6 +5,7 @@ from typing import Any
 
 import attrs
 
+from nfd.kube.answers import metadata_of
 from nfd.kube.client import Client
 from nfd.kube.config import claims
 from nfd.kube.errors import ApiError
@@ -71,11 +72,11 @@ def _node(name: str, client: Client, uid: str) -> OwnerReference:
     if isinstance(claimed, dict) and claimed.get("name") == name and claimed.get("uid"):
         return OwnerReference("v1", "Node", name, str(claimed["uid"]))
     found = client.get(NODES, name, metadata_only=True)
-    return OwnerReference("v1", "Node", name, str(found["metadata"]["uid"]))
+    return OwnerReference("v1", "Node", name, str(metadata_of(found)["uid"]))
 
 
 def _daemon_set(pod: Pod, client: Client) -> list[OwnerReference]:
-    metadata = client.get(PODS, pod.name, pod.namespace)["metadata"]
+    metadata = metadata_of(client.get(PODS, pod.name, pod.namespace))
     sets = [
         o
         for o in metadata.get("ownerReferences") or ()

@@ -1,5 +1,6 @@
 """What a worker is told: options, configuration, and whether those files changed."""
 
+import hashlib
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +13,8 @@ from nfd.errors import ConfigError
 from nfd.library import read_config
 from nfd.registry import Registry
 from nfd.worker.results import FILE, NODE, OBJECT
+
+_JITTER = 0.1  # share of the poll interval
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -47,6 +50,16 @@ def targets_of(core: CoreConfig) -> tuple[str, ...]:
     """Return where to publish, in the order in which it is done."""
     wanted = () if core.no_publish else core.publish
     return tuple(t for t in (NODE, OBJECT, FILE) if t in wanted)
+
+
+def poll_interval(core: CoreConfig, node: str) -> float:
+    """Return the seconds between two polls, 0 for none; a little off on every node.
+
+    So a fleet that was started together does not stay together.
+    """
+    digest = hashlib.sha256(node.encode()).digest()
+    share = int.from_bytes(digest[:4], "big") / 2**31 - 1
+    return max(0.0, core.sleep_interval.seconds * (1 + _JITTER * share))
 
 
 def check(core: CoreConfig, options: Options) -> None:

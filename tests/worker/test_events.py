@@ -251,3 +251,20 @@ def test_waking(tmp_path: Path) -> None:
         assert events.wait(None) == set()
         events.close()
         events.wake()
+
+
+def test_kernel_events_of_this_machine(tmp_path: Path) -> None:
+    """Replayed by the kernel itself, which repeats an event when asked to."""
+    pytest.importorskip("pyudev")
+    trigger = Path("/sys/devices/virtual/mem/null/uevent")
+    told: list[tuple[str, str]] = []
+    with live(tmp_path) as host:
+        events = Events(host, lambda *said: told.append(said))
+        events.watch({"memory": (Watch("udev", "mem"),)}, {})
+        try:
+            trigger.write_text("change")
+        except OSError as error:
+            pytest.skip(f"{trigger}: {error.strerror}")
+        assert told == []
+        assert events.wait(2) == {"memory"}
+        events.close()

@@ -119,6 +119,7 @@ FAULTS: dict[str, Fault] = {
     "lost answer": lost_answer(),
     "truncated": truncated(10),
     "garbage": garbage(),
+    "strange JSON": Fault(status_line=b'{"portal": true}'),
 }
 
 

@@ -2,6 +2,10 @@
 
 from typing import Any
 
+import attrs
+
+from nfd.config.duration import Duration
+from nfd.config.worker import CoreConfig
 from nfd.features import Features
 from nfd.kube.errors import Forbidden, ServerError, TooManyRequests
 from nfd.kube.resources import CONFIGMAPS
@@ -14,6 +18,7 @@ from nfd.worker.nodeplan import prefixed
 from nfd.worker.pace import REPAIR_INTERVAL, REPAIRS, Repairs, Target
 from nfd.worker.recollection import recollect
 from nfd.worker.results import Published
+from nfd.worker.settings import poll_interval
 from nfd.worker.status import GRACE, Status
 from nfd.worker.troubles import Troubles
 from tests.fakeapi import FakeApi, FakeClock
@@ -155,6 +160,17 @@ def test_prefixed_twin_wins() -> None:
         f"{FEATURE_NS}/a": "2",
         f"{FEATURE_NS}/b": "3",
     }
+
+
+def test_polls_of_a_fleet_spread() -> None:
+    """Each node keeps its own interval, within a tenth of what is configured."""
+    core = CoreConfig()
+    intervals = {poll_interval(core, f"node-{i}") for i in range(50)}
+
+    assert len(intervals) == 50
+    assert 54 <= min(intervals) < 56
+    assert 64 < max(intervals) <= 66
+    assert poll_interval(attrs.evolve(core, sleep_interval=Duration(0)), "n") == 0
 
 
 def test_demand_that_cannot_be_read_is_no_demand() -> None:
