@@ -14,7 +14,7 @@ from nfd.labels import ANNOTATION_NS, FEATURE_NS
 from nfd.master.agent import LEASE
 from nfd.master.holds import CONFIRMED, HELD
 from tests.fakeapi.server import FakeApi
-from tests.master.agents import ours, running
+from tests.master.agents import running
 from tests.master.test_controller import RULE
 from tests.master.test_fleet import feature
 
@@ -69,8 +69,15 @@ def test_plan_with_a_rule_file_that_takes_a_label(
     tmp_path: Path,
 ) -> None:
     """Status 3 where something would be removed."""
-    with running(api):
-        api.wait_for(lambda: all("gpu" in ours(api, f"n{i}") for i in range(4)))
+    nodes = [f"n{i}" for i in range(4)]
+    with running(api):  # the status, with the resource, is written last
+        api.wait_for(
+            lambda: all(
+                "v.io/gpu"
+                in (api.get(NODES, n).get("status") or {}).get("capacity", {})
+                for n in nodes
+            )
+        )
     file = tmp_path / "gpu.yaml"
     file.write_text(
         "apiVersion: nfd.k8s-sigs.io/v1alpha1\nkind: NodeFeatureRule\n"

@@ -17,7 +17,7 @@ from nfd.registry import installed
 from nfd.rules.load import load_text
 from nfd.rules.output import execute
 from nfd.rules.policy import Policy
-from nfd.worker.publisher import Result, publication
+from nfd.worker.results import Result, publication
 from tests.conftest import ROOT
 from tests.sources.roots import make_root
 
