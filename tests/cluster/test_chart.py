@@ -281,12 +281,17 @@ def _write_chart_of_upstreams_shape(folder: Path) -> None:
         "app.kubernetes.io/name": "node-feature-discovery",
         "app.kubernetes.io/instance": "nfd",
     }
-    for kind, component in (
-        ("Deployment", "master"),
-        ("DaemonSet", "worker"),
-        ("Deployment", "gc"),
+    for kind, component, account in (
+        ("Deployment", "master", NAME),
+        ("DaemonSet", "worker", f"{NAME}-worker"),
+        ("Deployment", "gc", f"{NAME}-gc"),
     ):
         selector = {**labels, "role": component}
+        service_account = {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": account, "labels": labels},
+        }
         manifest = {
             "apiVersion": "apps/v1",
             "kind": kind,
@@ -299,6 +304,7 @@ def _write_chart_of_upstreams_shape(folder: Path) -> None:
                 "template": {
                     "metadata": {"labels": selector},
                     "spec": {
+                        "serviceAccountName": account,
                         "containers": [
                             {
                                 "name": component,
@@ -313,4 +319,4 @@ def _write_chart_of_upstreams_shape(folder: Path) -> None:
             },
         }
         path = templates / f"{component}.yaml"
-        path.write_text(yaml.safe_dump(manifest))
+        path.write_text(yaml.safe_dump_all([service_account, manifest]))
