@@ -12,6 +12,7 @@ import pytest
 
 import nfd
 from nfd.cli import COMMANDS, main
+from nfd.cli.goflags import KLOG
 from nfd.config.decode import keys
 from nfd.config.goyaml import load
 from nfd.config.worker import CoreConfig
@@ -70,6 +71,38 @@ def test_every_option_is_documented(name: str, spellings: tuple[str, ...]) -> No
         for text in (shared, *(t for t in TEXTS if f"nfd {name}" in t))
         for option in spellings
     )
+
+
+@pytest.mark.parametrize("name", ["worker", "gfd", "master", "gc"])
+def test_every_flag_is_documented(name: str) -> None:
+    """Those of klog count as a group."""
+    if name in ("master", "gc") and not (DOCS / "master.md").exists():
+        pytest.skip("there is no page about the master yet")
+    flags = import_module(f"nfd.cli.{name}").FLAGS
+    missing = [
+        flag.name
+        for flag in getattr(flags, "flags", flags)
+        if flag not in KLOG
+        and not any(
+            re.search(rf"(?<![\w-])--?{re.escape(flag.name)}(?![\w-])", text)
+            for text in TEXTS
+        )
+    ]
+
+    assert missing == []
+
+
+def test_every_metric_is_documented() -> None:
+    named = {
+        name
+        for path in (ROOT / "nfd").rglob("*.py")
+        for name in re.findall(r'"(nfd_[a-z_]+)"', path.read_text(encoding="utf-8"))
+    }
+    if not (DOCS / "master.md").exists():
+        named = {name for name in named if name.startswith("nfd_worker_")}
+
+    assert named
+    assert [name for name in sorted(named) if f"`{name}" not in "".join(TEXTS)] == []
 
 
 def test_every_page_is_in_the_table_of_contents() -> None:
