@@ -131,7 +131,7 @@ def gates(known: Mapping[str, bool], locked: Iterable[str] = ()) -> Flag:
 
 
 KLOG: tuple[Flag, ...] = (
-    switch("add_dir_header", "add the folder of the source file to log lines"),
+    switch("add_dir_header", "accepted for compatibility, without effect"),
     switch("alsologtostderr", "log to standard error as well as to files"),
     text("log_backtrace_at", "accepted for compatibility, without effect"),
     text("log_dir", "write the log into a file in this folder"),

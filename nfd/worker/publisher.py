@@ -120,9 +120,8 @@ class Publisher:
 
     @property
     def has_published(self) -> bool:
-        """Whether every target has had some result."""
-        with self._changed:
-            return all(t.ever for t in self._targets())
+        """Whether the NodeFeature, else the Node, has had some result."""
+        return self._features.ever if self.object else self._removals.ever
 
     def _targets(self) -> list[Target]:
         node = [self._additions, self._removals] if self._labels else []
@@ -221,6 +220,8 @@ class Publisher:
         try:
             published = read()
         except NfdError as error:
+            if self._client.stop.is_set():
+                return None
             target.failed(error, now)
             self._troubles.begin(target.name, str(error), grave=grave)
             return None
@@ -361,15 +362,17 @@ class Publisher:
         self._features.done = self._additions.done = self._removals.done = 0
         return None
 
+    def _look_interval(self, core: CoreConfig) -> float:
+        """Return the seconds between two looks at what is not watched, 0 for never."""
+        if self.object is None:
+            return core.node_refresh.seconds
+        watching = self.watching
+        denied = watching is None or isinstance(watching.error, Forbidden)
+        return _RECHECK if denied else 0.0
+
     def _look_again(self, now: float, core: CoreConfig) -> float | None:
         """Read what is not watched, now and then."""
-        interval = 0.0
-        if self.object is not None:
-            watching = self.watching
-            if watching is None or isinstance(watching.error, Forbidden):
-                interval = _RECHECK
-        else:
-            interval = core.node_refresh.seconds
+        interval = self._look_interval(core)
         if interval <= 0:
             return None
         if now < self._look_again_at + interval:
@@ -384,6 +387,8 @@ class Publisher:
                 self._labels.read()
                 self._additions.done = self._removals.done = 0
         except NfdError as error:
+            if self._client.stop.is_set():
+                return None
             self._troubles.begin("looking at what is published", str(error))
         else:
             self._troubles.end("looking at what is published")

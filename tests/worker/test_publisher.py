@@ -264,6 +264,7 @@ def test_nothing_is_written_without_a_fence() -> None:
         assert r.object()["spec"]["labels"] == {A: "true"}
         assert "no admission policy fences" in r.log.warnings("to the Node")[0]
         assert not r.troubles.now()["publishing to the Node"].grave
+        assert r.publisher.has_published
 
         r.api.admission.append(fence)
         r.after(3601)
