@@ -12,7 +12,15 @@ import attrs
 from nfd.errors import NotPresentError
 from nfd.features import Features
 from nfd.hostroot import HostRoot
-from nfd.source import FeatureSpec, LabelSpec, LabelValue, Source, Watch, setting
+from nfd.source import (
+    FeatureSpec,
+    LabelSpec,
+    LabelValue,
+    Settings,
+    Source,
+    Watch,
+    setting,
+)
 from nfd_sources._pci import functions_of
 from nfd_sources._reading import Gaps
 
@@ -20,8 +28,8 @@ _MORE = ("subsystem_device",)
 _VENDORS = ("1dd8", "1ed2", "1eff", "1e3e")
 
 
-@attrs.frozen(slots=True)
-class AcceleratorsSettings:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class AcceleratorsSettings(Settings):
     """The settings below `sources.accelerators`."""
 
     rows: tuple[Mapping[str, Any], ...] = setting(

@@ -9,7 +9,7 @@ import attrs
 
 from nfd.features import Features
 from nfd.hostroot import HostRoot
-from nfd.source import FeatureSpec, LabelSpec, LabelValue, Source, setting
+from nfd.source import FeatureSpec, LabelSpec, LabelValue, Settings, Source, setting
 
 FLAG = "fake.flag"
 ATTRIBUTE = "fake.attribute"
@@ -38,8 +38,8 @@ DEFAULT_INSTANCES: tuple[Mapping[str, str], ...] = (
 )
 
 
-@attrs.frozen(slots=True)
-class FakeSettings:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class FakeSettings(Settings):
     """The settings below `sources.fake`."""
 
     labels: Mapping[str, str] = setting("labels", DEFAULT_LABELS, "labels to make")

@@ -12,7 +12,15 @@ import attrs
 
 from nfd.features import Features
 from nfd.hostroot import DEFAULT_LIMIT, HostRoot
-from nfd.source import FeatureSpec, LabelSpec, LabelValue, Source, Watch, setting
+from nfd.source import (
+    FeatureSpec,
+    LabelSpec,
+    LabelValue,
+    Settings,
+    Source,
+    Watch,
+    setting,
+)
 from nfd_sources._reading import INFO, Gaps, report, word
 
 OSRELEASE = "/proc/sys/kernel/osrelease"
@@ -49,8 +57,8 @@ _NOT_IN_VALUE = re.compile(r"[^-A-Za-z0-9_.]")
 _NUMBERS = re.compile(r"([0-9]+)(?:\.([0-9]+))?(?:\.([0-9]+))?")
 
 
-@attrs.frozen(slots=True)
-class KernelSettings:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class KernelSettings(Settings):
     """The settings below `sources.kernel`."""
 
     kconfig_file: str = setting(

@@ -8,12 +8,21 @@ import re
 import stat
 import time
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import attrs
 
 from nfd.features import Features
 from nfd.hostroot import HostRoot, trim
-from nfd.source import FeatureSpec, LabelSpec, LabelValue, Source, Watch, setting
+from nfd.source import (
+    FeatureSpec,
+    LabelSpec,
+    LabelValue,
+    Settings,
+    Source,
+    Watch,
+    setting,
+)
 from nfd_sources._reading import DEBUG, INFO, WARNING, Gaps, entries, report
 
 FEATURES_D = "/etc/kubernetes/node-feature-discovery/features.d"
@@ -30,8 +39,8 @@ _TIME = (
 )
 
 
-@attrs.frozen(slots=True)
-class LocalSettings:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class LocalSettings(Settings):
     """The settings below `sources.local`."""
 
     strict: bool = setting(
@@ -41,8 +50,7 @@ class LocalSettings:
     )
 
 
-@attrs.frozen(slots=True)
-class Remark:
+class Remark(NamedTuple):
     """Something worth saying about a line: `name` is its feature, or ""."""
 
     line: int
@@ -51,8 +59,7 @@ class Remark:
     level: int = WARNING
 
 
-@attrs.frozen(slots=True)
-class FeatureFile:
+class FeatureFile(NamedTuple):
     """What one file states: name to value, each for labels and for rules."""
 
     labels: Mapping[str, str]

@@ -10,7 +10,15 @@ import attrs
 from nfd.errors import NotPresentError
 from nfd.features import Features
 from nfd.hostroot import NOT_THERE, HostRoot
-from nfd.source import FeatureSpec, LabelSpec, LabelValue, Source, Watch, setting
+from nfd.source import (
+    FeatureSpec,
+    LabelSpec,
+    LabelValue,
+    Settings,
+    Source,
+    Watch,
+    setting,
+)
 from nfd_sources._devicelabels import (
     chosen_fields,
     class_prefixes,
@@ -37,8 +45,8 @@ FALLBACK_FIELDS = ("class", "vendor")
 CLASS_DIGITS = 4  # class and subclass; the programming interface is cut off
 
 
-@attrs.frozen(slots=True)
-class PciSettings:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class PciSettings(Settings):
     """The settings below `sources.pci`."""
 
     device_class_whitelist: tuple[str, ...] = setting(

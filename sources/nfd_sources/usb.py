@@ -9,7 +9,15 @@ import attrs
 
 from nfd.features import Features
 from nfd.hostroot import NOT_THERE, HostRoot
-from nfd.source import FeatureSpec, LabelSpec, LabelValue, Source, Watch, setting
+from nfd.source import (
+    FeatureSpec,
+    LabelSpec,
+    LabelValue,
+    Settings,
+    Source,
+    Watch,
+    setting,
+)
 from nfd_sources._devicelabels import chosen_fields, class_prefixes, matching_prefix
 from nfd_sources._reading import Gaps, entries
 
@@ -26,8 +34,8 @@ FALLBACK_FIELDS = ("class", "vendor", "device")
 CLASS_BY_INTERFACE = "00"  # USB: the class is stated by each interface
 
 
-@attrs.frozen(slots=True)
-class UsbSettings:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class UsbSettings(Settings):
     """The settings below `sources.usb`."""
 
     device_class_whitelist: tuple[str, ...] = setting(

@@ -11,7 +11,15 @@ import attrs
 from nfd.errors import NotPresentError
 from nfd.features import Features
 from nfd.hostroot import HostRoot
-from nfd.source import FeatureSpec, LabelSpec, LabelValue, Source, Watch, setting
+from nfd.source import (
+    FeatureSpec,
+    LabelSpec,
+    LabelValue,
+    Settings,
+    Source,
+    Watch,
+    setting,
+)
 from nfd_sources._pci import functions_of
 from nfd_sources._reading import Gaps
 
@@ -24,8 +32,8 @@ _DEFAULT = (
 )
 
 
-@attrs.frozen(slots=True)
-class AmdSettings:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class AmdSettings(Settings):
     """The settings below `sources.amd`."""
 
     labels: tuple[str, ...] = setting(

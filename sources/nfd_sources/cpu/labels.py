@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import attrs
 
 from nfd.features import Features
-from nfd.source import LabelValue, setting
+from nfd.source import LabelValue, Settings, setting
 
 BLACKLIST = (
     *("AVX10", "BMI1", "BMI2", "CLMUL", "CMOV", "CX16", "ERMS", "F16C", "HTT"),
@@ -31,8 +31,8 @@ _MULTITHREADING = "hardware_multithreading"
 _ONLY_FEATURES = {"rdt.": "cpu.rdt", "topology.": "cpu.topology"}
 
 
-@attrs.frozen(slots=True)
-class CpuSettings:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class CpuSettings(Settings):
     """The settings below `sources.cpu`."""
 
     attribute_blacklist: tuple[str, ...] = setting(

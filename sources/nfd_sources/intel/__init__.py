@@ -12,7 +12,15 @@ import attrs
 from nfd.errors import NotPresentError
 from nfd.features import Features
 from nfd.hostroot import HostRoot
-from nfd.source import FeatureSpec, LabelSpec, LabelValue, Source, Watch, setting
+from nfd.source import (
+    FeatureSpec,
+    LabelSpec,
+    LabelValue,
+    Settings,
+    Source,
+    Watch,
+    setting,
+)
 from nfd_sources._pci import PciFunction, functions_of
 from nfd_sources._reading import Gaps
 
@@ -21,8 +29,8 @@ _CLASSES = ("0300", "0380", "0880", "0b40", "12")
 _NS = "intel.feature.node.kubernetes.io"
 
 
-@attrs.frozen(slots=True)
-class IntelSettings:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class IntelSettings(Settings):
     """The settings below `sources.intel`."""
 
     legacy_labels: bool = setting(

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import attrs
 
 from nfd.errors import ConfigError
-from nfd.source import setting
+from nfd.source import Settings, setting
 
 VENDOR_PREFIX = "nvidia.com/"
 _KINDS: tuple[Literal["mps", "timeSlicing"], ...] = ("mps", "timeSlicing")
@@ -85,8 +85,8 @@ def _map(value: Any, path: str) -> Mapping[str, Any]:
     return value
 
 
-@attrs.frozen(slots=True)
-class NvmlSettings:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class NvmlSettings(Settings):
     """The settings below `sources.nvml`."""
 
     mig_strategy: Literal["none", "single", "mixed"] = setting(
