@@ -72,5 +72,8 @@ image: $(VENV)/.dev ## build the image, check it and run its commands inside it
 	NFD_IMAGE_ROOT=build/image/$$(dpkg --print-architecture) \
 	    $(BIN)/python -m pytest -m image tests/image $(PYTEST_ARGS)
 
+walk: $(VENV)/.dev ## walk from bare nodes to pods with GPUs on a real control plane, with times
+	@$(BIN)/python -m tests.cluster.walk
+
 clean: ## remove what was built here
 	rm -rf $(VENV) dist build site .coverage .mypy_cache .ruff_cache .pytest_cache
