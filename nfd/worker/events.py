@@ -38,13 +38,29 @@ def kernel_monitor(subsystems: Iterable[str]) -> Monitor:
         OSError: Netlink is not to be had.
 
     """
-    import pyudev  # noqa: PLC0415 - optional, and only in a live worker
-
+    pyudev = _import_pyudev()
     monitor: Any = pyudev.Monitor.from_netlink(pyudev.Context(), source="kernel")
     for subsystem in sorted(subsystems):
         monitor.filter_by(subsystem)
     monitor.start()
     return monitor  # type: ignore[no-any-return] # pyudev has no types
+
+
+def _import_pyudev() -> Any:
+    """Import pyudev with libudev by its name.
+
+    Left alone it searches with ctypes, which runs ldconfig and compilers: programs
+    that are not in our image, and that we do not run where they are.
+    """
+    from ctypes import util  # noqa: PLC0415 - only in a live worker
+
+    search = util.find_library
+    util.find_library = lambda name: f"lib{name}.so.1"
+    try:
+        import pyudev  # noqa: PLC0415 - optional, and only in a live worker
+    finally:
+        util.find_library = search
+    return pyudev
 
 
 class Events:

@@ -222,7 +222,8 @@ class Walk:
             kubelets.until(lambda: "worker-3" in site.labelled(GPU_LABEL))
             kubelets.until(lambda: GPU in site.resources("worker-3"))
             self.tell("worker-3 has its GPU again, so everybody is at work")
-            assert site.removals(since=mark) == []
+            lost = site.removals(since=mark)
+            assert not lost, lost
             self.tell("label removals in the audit log: 0")
 
     def uninstalled(self) -> None:

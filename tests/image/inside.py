@@ -29,6 +29,11 @@ class Inside:
     image: Path
     scratch: Path
 
+    @property
+    def out(self) -> Path:
+        """The one folder that may be written, `/out` inside."""
+        return self.scratch / "out"
+
     def run(
         self,
         *words: str,
@@ -49,6 +54,8 @@ class Inside:
     def command(self, words: Sequence[str], host: Path | None) -> list[str]:
         """Return the command line that sets the mounts up and then becomes `words`."""
         root = self.scratch / "root"
+        self.out.mkdir(exist_ok=True)
+        os.chown(self.out, *map(int, USER.split(":")))
         lines = ["set -e", f"mount -t tmpfs none {root}"]
         root.mkdir(exist_ok=True)
         for entry in sorted(self.image.iterdir()):
@@ -68,6 +75,7 @@ class Inside:
             else:
                 lines.append(f"mkdir -p {place}")
             lines.append(f"mount --bind -o ro {host / source} {place}")
+        lines.append(f"mkdir {root}/out; mount --bind {self.out} {root}/out")
         lines += [
             f"mount -o remount,ro {root}",
             f'exec setpriv --no-new-privs /usr/sbin/chroot --userspec={USER} {root} "$@"',
