@@ -75,5 +75,8 @@ image: $(VENV)/.dev ## build the image, check it and run its commands inside it
 walk: $(VENV)/.dev ## walk from bare nodes to pods with GPUs on a real control plane, with times
 	@$(BIN)/python -m tests.cluster.walk
 
+chaos: $(VENV)/.dev ## break a real control plane under two masters; count wrong removals
+	$(BIN)/python -m tests.cluster.chaos $(CHAOS_ARGS)
+
 clean: ## remove what was built here
 	rm -rf $(VENV) dist build site .coverage .mypy_cache .ruff_cache .pytest_cache

@@ -174,7 +174,7 @@ class Run:
             accept=METADATA,
             query={"labelSelector": f"{fleet.FNS}/{label}"},
         )
-        return len(answer["items"])
+        return len(answer["items"] or ())
 
     def until(self, count: int, label: str = "") -> float:
         """Wait until so many Nodes have the label; seconds waited."""
