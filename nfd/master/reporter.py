@@ -119,9 +119,9 @@ class Reporter:
         controller = self.controller
         if not controller.synced or not controller.is_leader:
             return
-        self._tell_holds()
         if not controller.settings.publish:
             return
+        self._tell_holds()
         self._write_demand()
         if self._statuses_are_due():
             self._flushed = self._client.clock.monotonic()

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from nfd.master.agent import GATES
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.masters import ANS, FNS, NFD, Space, master
 from tests.cluster.processes import free_port
@@ -389,6 +390,56 @@ def test_program(space: Space) -> None:
     finally:
         process.kill()
         process.wait()
+
+
+def test_groups(space: Space) -> None:
+    """Members come and go with features; the status is the API's."""
+    plane = space.plane
+    space.node("other")
+    only: dict[str, Any] = {
+        "features": {"flags": {"group.here": {"elements": {"x": {}}}}}
+    }
+    space.feature(only)
+    space.feature(FAKE, node="other")
+    rule = {"name": "g", "matchFeatures": [has("group.here", x=["Exists"])]}
+    meta = {"name": "g", "namespace": space.name}
+    path = f"{NFD}/namespaces/{space.name}/nodefeaturegroups/g"
+    plane.admin.apply(
+        {
+            "apiVersion": "nfd.k8s-sigs.io/v1alpha1",
+            "kind": "NodeFeatureGroup",
+            "metadata": meta,
+            "spec": {"featureGroupRules": [rule]},
+        }
+    )
+
+    def members() -> list[str]:
+        status = plane.admin.get(path).get("status", {})
+        return sorted(n["name"] for n in status.get("nodes", ()))
+
+    with master(plane, space.name, gates={**GATES, "NodeFeatureGroupAPI": True}):
+        plane.wait_for(members, [space.node_name()])
+        space.feature(only, node="other")
+        plane.wait_for(members, [space.node_name(), space.node_name("other")])
+        space.delete_feature()
+        plane.wait_for(members, [space.node_name("other")])
+
+
+def test_startup_taint_is_lifted(space: Space) -> None:
+    """Of a Node that has its labels already, and only the start-up taint."""
+    plane = space.plane
+    space.feature(FAKE)
+    with master(plane, space.name):
+        plane.wait_for(space.labels, FAKE_LABELS)
+    taints = [
+        {"key": f"{ANS}/startup", "effect": "NoSchedule"},
+        {"key": "v.io/mine", "effect": "NoSchedule"},
+    ]
+    path = f"/api/v1/nodes/{space.node_name()}"
+    patch = {"spec": {"taints": taints}}
+    plane.admin.patch(path, patch, content_type="application/merge-patch+json")
+    with master(plane, space.name):
+        plane.wait_for(space.taints, ["v.io/mine=:NoSchedule"])
 
 
 def test_annotation_of_upstream_instance_is_left(space: Space) -> None:
