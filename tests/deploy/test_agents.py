@@ -16,11 +16,8 @@ from nfd.config import worker as worker_config
 from nfd.config.worker import WorkerConfig
 from nfd.master import config as master_config
 from nfd.master.merging import TrustRule
-from nfd.master.metrics import Figures, Metrics
 from nfd.registry import installed
 from nfd.worker import settings
-from nfd.worker.status import Status
-from nfd.worker.troubles import Troubles
 from tests.deploy.chart import CHART, ROOT, Manifest, containers, only, render
 from tests.deploy.kustomize import build
 from tests.deploy.test_chart import MATRIX
@@ -172,18 +169,6 @@ def test_schema_knows_every_profile() -> None:
     schema = yaml.safe_load((CHART / "values.schema.json").read_text())
 
     assert schema["properties"]["profiles"]["items"] == {"enum": [*profile_names()]}
-
-
-def test_alerts_are_about_metrics_that_exist() -> None:
-    status = Status(node="n", troubles=Troubles(None, lambda: 0.0), publisher=None)
-    pages = Metrics(Figures).page() + str(status.metrics().body)
-    known = set(re.findall(r"# TYPE (\S+)", pages))
-    rule = only(render({"prometheus": {"rules": {"enable": True}}}), "PrometheusRule")
-    alerts = rule["spec"]["groups"][0]["rules"]
-    used = {n for a in alerts for n in re.findall(r"nfd_\w+", a["expr"])}
-
-    assert len(alerts) == 5
-    assert used <= known
 
 
 def test_defaults_are_the_agents() -> None:

@@ -582,6 +582,16 @@ def test_gpu_pods_have_no_token(everything: list[Manifest]) -> None:
     }
 
 
+def test_alerts_come_through_unchanged() -> None:
+    """Their own `{{ }}` are Prometheus', not helm's."""
+    rendered = only(
+        render({"prometheus": {"rules": {"enable": True}}}), "PrometheusRule"
+    )
+    file = ROOT / "deploy" / "monitoring" / "alerts.yaml"
+
+    assert rendered["spec"] == yaml.safe_load(file.read_text())["spec"]
+
+
 def test_prune_job_is_a_post_delete_hook(default: list[Manifest]) -> None:
     hooks = [m for m in default if m["metadata"]["name"] == f"{NAME}-prune"]
 

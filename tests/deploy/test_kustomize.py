@@ -12,7 +12,12 @@ from tests.deploy.kustomize import FOLDER, HEAD, NAMESPACE, build, derive
 pytestmark = pytest.mark.usefixtures("helm")
 
 OVERLAYS = sorted(path.name for path in (FOLDER / "overlays").iterdir())
-CUSTOM = {"CustomResourceDefinition", "SecurityContextConstraints"}
+CUSTOM = {
+    "CustomResourceDefinition",
+    "PodMonitor",
+    "PrometheusRule",
+    "SecurityContextConstraints",
+}
 
 
 @pytest.fixture(params=OVERLAYS, scope="module")
@@ -47,6 +52,7 @@ def test_overlays_are_all_there() -> None:
         "high-availability",
         "masterless",
         "openshift",
+        "prometheus",
         "prune",
     ]
 
@@ -180,6 +186,26 @@ def test_high_availability_has_two_masters_apart() -> None:
         "labelSelector"
     ] == {"matchLabels": {"app": "nfd-master"}}
     assert only(manifests, "PodDisruptionBudget")["spec"]["minAvailable"] == 1
+
+
+def test_all_agents_are_scraped() -> None:
+    """By the label and the port that the pods have."""
+    monitor = only(build("overlays/prometheus"), "PodMonitor")
+    (expression,) = monitor["spec"]["selector"]["matchExpressions"]
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    manifests = [*build("overlays/default"), *build("base/gc")]
+    templates = [
+        manifest["spec"]["template"]
+        for manifest in manifests
+        if manifest["kind"] in {"Deployment", "DaemonSet"}
+    ]
+
+    assert {t["metadata"]["labels"]["app"] for t in templates} == {
+        *expression["values"]
+    }
+    for template in templates:
+        (container,) = template["spec"]["containers"]
+        assert endpoint["port"] in [port["name"] for port in container["ports"]]
 
 
 def counted(manifests: list[Manifest]) -> list[Manifest]:

@@ -8,6 +8,8 @@ import yaml
 from prometheus_client import CollectorRegistry
 
 from nfd.master.metrics import CollectionMetrics, Figures, Metrics
+from nfd.worker.status import Status
+from nfd.worker.troubles import Troubles
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "deploy" / "monitoring"
@@ -37,6 +39,21 @@ def test_alerts_use_what_is_served() -> None:
 
     assert used
     assert used <= served()
+
+
+def test_alerts_about_workers_use_what_is_served() -> None:
+    status = Status(node="n", troubles=Troubles(None, lambda: 0.0), publisher=None)
+    known = re.findall(r"# TYPE (\S+)", status.metrics().body)
+    used = re.findall(r"\bnfd_worker_\w+", (FOLDER / "alerts.yaml").read_text())
+
+    assert used
+    assert set(used) <= set(known)
+
+
+def test_chart_has_the_same_alerts() -> None:
+    chart = ROOT / "deploy" / "helm" / "node-feature-discovery" / "alerts.yaml"
+
+    assert chart.read_text() == (FOLDER / "alerts.yaml").read_text()
 
 
 def test_dashboard_uses_what_is_served() -> None:
