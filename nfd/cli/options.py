@@ -48,7 +48,7 @@ def quick_args(
 ) -> SimpleNamespace | None:
     """Read arguments as argparse does, if all are options written out in full.
 
-    Importing and using argparse is a tenth of a scan. Abbreviations, `--option=value`,
+    Importing and using argparse is 6 % of a scan. Abbreviations, `--option=value`,
     help, values that begin with `-`, and all mistakes give None: ask argparse.
 
     Args:
