@@ -15,6 +15,7 @@ from nfd.master.store import StoredFeature
 from nfd.publish import nodefeature as nf
 from nfd.source import setting
 
+NOT_SELECTED = "namespace not selected"
 ORIGIN = "NodeFeature"  # begins the provenance of what objects publish
 
 
@@ -92,6 +93,11 @@ class Heard:
     objects: tuple[StoredFeature, ...]
     ignored: tuple[tuple[StoredFeature, str], ...] = ()
 
+    @property
+    def passed_over(self) -> tuple[tuple[StoredFeature, str], ...]:
+        """Those that somebody may wonder about: not left out on purpose."""
+        return tuple(i for i in self.ignored if i[1] != NOT_SELECTED)
+
 
 def is_worker_made(stored: StoredFeature, about: Mapping[str, Any]) -> bool:
     """Tell whether a worker made the object: named as its node, with a version."""
@@ -113,7 +119,7 @@ def hear(
     heard: list[StoredFeature] = []
     for stored in objects:
         if scope.selected is not None and not scope.selected(stored.key[0]):
-            ignored.append((stored, "namespace not selected"))
+            ignored.append((stored, NOT_SELECTED))
         elif is_worker_made(stored, about(stored)):
             workers.append(stored)
         else:

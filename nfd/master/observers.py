@@ -70,10 +70,10 @@ class Log:
         """Say what was refused and who else holds a key, when that is new."""
         output = evaluation.output
         refused = (*output.refused, *evaluation.refused)
-        if not (refused or plan.conflicts or output.errors or evaluation.heard.ignored):
+        ignored = evaluation.heard.passed_over
+        if not (refused or plan.conflicts or output.errors or ignored):
             self._told.pop(plan.node, None)
             return
-        ignored = evaluation.heard.ignored
         errors = output.errors
         told = hash(
             (

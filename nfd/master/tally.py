@@ -68,7 +68,8 @@ class Tally:
         matched = self._same.setdefault(matched, matched)
         refused = (*output.refused, *evaluation.refused)
         note = _Note(matched)
-        if refused or output.errors or output.conflicts or evaluation.heard.ignored:
+        passed_over = evaluation.heard.passed_over
+        if refused or output.errors or output.conflicts or passed_over:
             note = _Note(
                 matched,
                 tuple(_of_rules(refused)),
@@ -77,7 +78,7 @@ class Tally:
                 ),
                 _conflicts(evaluation),
                 tuple(sorted(_of_objects(refused).items())),
-                tuple((s.key, reason) for s, reason in evaluation.heard.ignored),
+                tuple((s.key, reason) for s, reason in passed_over),
             )
         before = self._nodes.get(evaluation.node)
         self._nodes[evaluation.node] = note
