@@ -18,6 +18,7 @@ from nfd.kube.resources import CONFIGMAPS, NODEFEATURES, NODES
 from nfd.labels import FEATURE_NS
 from nfd.publish.demand import CONFIGMAP
 from nfd.publish.nodefeature import STALE, TRIMMED
+from nfd.registry import Registry, installed
 from nfd.worker import run_once
 from nfd.worker.controller import Worker
 from nfd.worker.settings import Options, load_settings
@@ -85,13 +86,17 @@ def write_config(path: Path, **core: Any) -> None:
 
 
 def make(
-    api: FakeApi, folder: Path, stop: Stop, log: Log, **core: Any
+    api: FakeApi,
+    folder: Path,
+    stop: Stop,
+    log: Log,
+    registry: Registry,
+    **core: Any,
 ) -> tuple[Worker, Path]:
     config = folder / "conf" / "nfd-worker.conf"
     if not config.exists():
         config.parent.mkdir()
         write_config(config, **core)
-    registry = tiny.registry(FlakySource)
     options = Options(
         node=NAME, namespace=NAMESPACE, pod_uid="u", config_file=str(config)
     )
@@ -108,10 +113,13 @@ def make(
 
 
 @contextmanager
-def running(api: FakeApi, folder: Path, **core: Any) -> Iterator[Running]:
+def running(
+    api: FakeApi, folder: Path, registry: Registry | None = None, **core: Any
+) -> Iterator[Running]:
     stop, log = Stop(), Log()
+    registry = registry or tiny.registry(FlakySource)
     core = {"publish": "nodefeature,node", **core}
-    worker, config = make(api, folder, stop, log, **core)
+    worker, config = make(api, folder, stop, log, registry, **core)
     errors: list[BaseException] = []
 
     def run() -> None:
@@ -233,6 +241,21 @@ def test_rule_files_are_reloaded_and_a_bad_one_keeps_its_rules(
 
         (folder / "x.yaml").unlink()
         r.wait_labels(A, B)
+
+
+def test_features_d_is_watched(api: FakeApi, tmp_path: Path) -> None:
+    """A folder that is not there at the start; upstream then never looks again."""
+    folder = tmp_path / "host/etc/kubernetes/node-feature-discovery/features.d"
+    with running(api, tmp_path, installed(), featureSources=["local"]) as r:
+        api.wait_for(lambda: bool(api.all(NODEFEATURES, NAMESPACE)))
+        folder.mkdir(parents=True)
+        (folder / "mine").write_text("mine=1\n")
+        r.wait_labels("mine")
+        r.wait_node(f"{FEATURE_NS}/mine")
+        (folder / "mine").unlink()
+
+        r.wait_labels()
+        r.wait_node()
 
 
 def test_only_touched_sources_run_again(
