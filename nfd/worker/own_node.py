@@ -43,14 +43,10 @@ class OwnLabels:
         self._name = node
         self._trusted = trust_unfenced
         self._node: OwnNode | None = None
+        self.uid = ""  # of the Node, once it was read
         self._written: dict[str, str] = {}
         self._contested: dict[str, int] = {}
         self.narrowed = ""  # the refusal after which only FEATURE_NS is written
-
-    @property
-    def uid(self) -> str:
-        """The Node's UID, "" before it was read."""
-        return "" if self._node is None else self._node.uid
 
     def forget(self) -> None:
         """Read the Node again before the next write."""
@@ -65,14 +61,14 @@ class OwnLabels:
         """
         obj = self._client.get(NODES, self._name, metadata_only=True)
         node = OwnNode.from_metadata(metadata_of(obj))
-        if self._node is not None and self._node.uid != node.uid:
+        if self.uid != node.uid:
             self._written.clear()  # another machine of the same name
             self._contested.clear()
         for key, value in self._written.items():
             found = node.labels.get(key)
             if found not in {value, None} and node.managers.get(key) == WORKER_MANAGER:
                 self._contested[key] = self._contested.get(key, 0) + 1
-        self._node = node
+        self._node, self.uid = node, node.uid
         return {k: node.labels[k] for k in sorted(node.owned) if k in node.labels}
 
     def apply(

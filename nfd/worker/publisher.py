@@ -25,6 +25,7 @@ from nfd.worker.pace import Repairs, Target
 from nfd.worker.results import NODE, OBJECT, Published, Result, Self, publication
 from nfd.worker.troubles import Troubles
 
+_OUTSIDE = "labels outside core.labelNamespaces"
 _DEMAND_WAIT = 2.0  # seconds that the first write waits for the demand
 _RECHECK = 3600.0  # seconds between two looks at a NodeFeature that is not watched
 
@@ -250,10 +251,14 @@ class Publisher:
                     for c in wrote.yielded
                 },
             )
-            if labels.narrowed:
-                self._troubles.begin("namespaces of labels", labels.narrowed)
+            self._troubles.settle(
+                "namespaces", {"of labels": labels.narrowed} if labels.narrowed else {}
+            )
+            left = ", ".join(wrote.outside)
+            if left and self.object is None:  # no master will write them
+                self._troubles.begin(_OUTSIDE, f"not written: {left}", optional=True)
             else:
-                self._troubles.end("namespaces of labels")
+                self._troubles.end(_OUTSIDE)
             return wrote.changed
 
         what = "publishing to the Node"

@@ -296,6 +296,19 @@ def test_refused_namespace_leaves_the_feature_namespace() -> None:
         assert len(r.log.warnings("namespaces of labels")) == 1
 
 
+def test_keys_that_nobody_will_write_are_named() -> None:
+    """Without a master; with one they are its business."""
+    labels = result({A: "true", "vendor.example/x": "1"})
+    for targets, told in (((NODE,), True), (BOTH, False)):
+        with rig(targets) as r:
+            r.publish(labels)
+
+            assert r.node_labels() == {A: "true"}
+            found = r.troubles.now().get("labels outside core.labelNamespaces")
+            assert (found is not None) is told
+            assert found is None or found.text == "not written: vendor.example/x"
+
+
 def test_keys_of_others_are_yielded_one_by_one() -> None:
     with rig() as r:
         labels = {A: "theirs"}
