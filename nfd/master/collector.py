@@ -7,7 +7,7 @@ do not say whose they are stay.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 import attrs
 
@@ -17,9 +17,8 @@ from nfd.kube.errors import ApiError, Conflict, Forbidden, NotFound
 from nfd.kube.reflector import Reflector
 from nfd.kube.resources import NODEFEATURES, NODES, JsonObject, Resource
 from nfd.master.guard import ObjectKey
+from nfd.master.merging import node_of
 from nfd.master.orphans import Orphans
-from nfd.publish import nodefeature as nf
-from nfd.publish.ownership import NODE_NAME_LABEL, node_name_label
 
 TOPOLOGIES = Resource(
     "topology.node.k8s.io",
@@ -150,13 +149,6 @@ class Collector:
         selector = f"metadata.name={node}"
         found = self._client.list(NODES, field_selector=selector, metadata_only=True)
         return any(obj["metadata"]["name"] == node for obj in found)
-
-
-def node_of(metadata: Mapping[str, Any]) -> str:
-    """Return the node that an object names, "" where it names none."""
-    label = str((metadata.get("labels") or {}).get(NODE_NAME_LABEL) or "")
-    whole = str((metadata.get("annotations") or {}).get(nf.NODE_NAME) or "")
-    return whole if whole and node_name_label(whole) == label else label
 
 
 class NodeNames:

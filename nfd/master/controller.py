@@ -6,6 +6,7 @@ server is the Node's new state, and planning goes on from there.
 """
 
 import contextlib
+import functools
 import heapq
 import queue
 import threading
@@ -70,6 +71,14 @@ class Observer(Protocol):
         ...
 
 
+@attrs.frozen(slots=True)
+class _Job:
+    """What a writer does for one Node."""
+
+    node: str
+    work: Callable[[], None]
+
+
 @attrs.define(slots=True)
 class _Blocked:
     failures: int = 0
@@ -99,9 +108,9 @@ class Controller:
         self._busy: set[str] = set()
         self._blocked: dict[str, _Blocked] = {}
         self._later: list[tuple[float, str]] = []
-        self._jobs: queue.SimpleQueue[tuple[NodePlan, Step] | None] = (
-            queue.SimpleQueue()
-        )
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._blind = False  # Nodes may not be watched: look before planning
+        self._unsure: set[str] = set()
         self._rules_dirty = False
         self._rules_taken = False
         self._backoff = Backoff(0.2, 60.0)
@@ -109,7 +118,7 @@ class Controller:
         self._threads: list[threading.Thread] = []
         self.rule_feed = RuleFeed(self._rules_changed)
         self._rules = self._reflector(NODEFEATURERULES, self.rule_feed)
-        self.feature_feed = FeatureFeed(self.changing, self._now)
+        self.feature_feed = FeatureFeed(self.changing, self._now, self._heard_of)
         self._features = self._reflector(NODEFEATURES, self.feature_feed)
         nodes = NodeFeed(self.changing, self._now, self._look_whole)
         self._nodes = self._reflector(NODES, nodes, metadata_only=True)
@@ -221,9 +230,20 @@ class Controller:
             handler=handler,
             metadata_only=metadata_only,
             page_size=self.settings.page_size,
-            on_error=self.observer.trouble,
+            on_error=self._trouble,
             list_interval=self.settings.resync_period or 3600.0,
         )
+
+    def _trouble(self, error: ApiError) -> None:
+        if isinstance(error, Forbidden) and error.verb == "watch":
+            self._blind = self._blind or error.resource == NODES.plural
+        self.observer.trouble(error)
+
+    def _heard_of(self, node: str) -> None:
+        """News came about a node; its Node may be another one by now."""
+        if self._blind:
+            with self._changed:
+                self._unsure.add(node)
 
     def _run_nodes(self, stop: Stop) -> None:
         """Watch Nodes, once the rules say whether whole ones are needed."""
@@ -295,21 +315,27 @@ class Controller:
         """Plan the next Node; None when there is none or all writers are busy."""
         if not self.fleet.synced or not self.is_leader:
             return None
-        if len(self._busy) >= self.settings.writers:
-            return None
         now = self._now()
-        name = self.fleet.queue.pop(self._busy | self._blocked_now(now))
-        if name is None:
-            return None
-        considered = self.fleet.consider(name, now)
-        if considered.plan and self.settings.publish:
-            self._busy.add(name)
-        return considered
+        while len(self._busy) < self.settings.writers:
+            name = self.fleet.queue.pop(self._busy | self._blocked_now(now))
+            if name is None:
+                return None
+            if self._blind and (name in self._unsure or name not in self.fleet.nodes):
+                self._busy.add(name)
+                look = functools.partial(self._look_before, name)
+                self._jobs.put(_Job(name, look))
+                continue
+            considered = self.fleet.consider(name, now)
+            if considered.plan and self.settings.publish:
+                self._busy.add(name)
+            return considered
+        return None
 
     def _carry_out(self, considered: Considered) -> None:
         self.observer.planned(considered.evaluation, considered.plan)
         if considered.plan and self.settings.publish:
-            self._jobs.put((considered.plan, considered.plan.steps[0]))
+            plan, step = considered.plan, considered.plan.steps[0]
+            self._jobs.put(_Job(plan.node, functools.partial(self._write, plan, step)))
 
     def _blocked_now(self, now: float) -> set[str]:
         return {n for n, b in self._blocked.items() if b.until > now}
@@ -319,10 +345,28 @@ class Controller:
     def _write_jobs(self, stop: Stop) -> None:
         while (job := self._jobs.get()) is not None:
             if not stop.is_set():
-                self._write(*job)
+                job.work()
             with self._changed:
-                self._busy.discard(job[0].node)
+                self._busy.discard(job.node)
                 self._changed.notify_all()
+
+    def _look_before(self, name: str) -> None:
+        """Look at a Node that may have changed unseen, then have it planned."""
+        with self._changed:
+            self._unsure.discard(name)
+        try:
+            node = self._client.get(NODES, name)
+        except NotFound:
+            with self.changing() as fleet:
+                fleet.node_deleted(name)
+        except ApiError as error:
+            with self._changed:
+                self._unsure.add(name)
+            self._try_later(name, error)
+        else:
+            with self.changing() as fleet:
+                fleet.node_put(node)
+                fleet.queue.add(name, CHANGED)
 
     def _write(self, planned: NodePlan, step: Step) -> None:
         name = planned.node

@@ -11,6 +11,7 @@ import attrs
 from nfd.kube.resources import JsonObject
 from nfd.master.fleet import Fleet
 from nfd.master.guard import ObjectKey
+from nfd.master.merging import node_of
 from nfd.publish.nodefeature import REFUSED
 from nfd.rules.load import Loaded, load_document
 from nfd.rules.model import Rule
@@ -28,11 +29,18 @@ class FeatureFeed:
     """Hands NodeFeatures to the fleet.
 
     `noted` holds the refusals that stand on objects: (namespace, name) → text.
+    `heard_of` is called with the node of each object that changes, before it counts.
     """
 
-    def __init__(self, changing: Changing, now: Now) -> None:
+    def __init__(
+        self,
+        changing: Changing,
+        now: Now,
+        heard_of: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._changing = changing
         self._now = now
+        self._heard_of = heard_of
         self.noted: dict[ObjectKey, str] = {}
 
     def replace_begin(self) -> None:
@@ -52,7 +60,12 @@ class FeatureFeed:
         with self._changing() as fleet:
             fleet.feature_put(obj)
 
-    added = modified = item
+    def added(self, obj: JsonObject) -> None:
+        """An object was created, or changed."""
+        self._heard_of(node_of(obj["metadata"]))
+        self.item(obj)
+
+    modified = added
 
     def replace_end(self) -> None:
         """The list is complete."""

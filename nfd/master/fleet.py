@@ -21,14 +21,13 @@ from nfd.master.guard import (
     ObjectKey,
     causes,
 )
-from nfd.master.merging import Scope, about_object, is_worker_made
+from nfd.master.merging import Scope, about_object, is_worker_made, node_of
 from nfd.master.nodes import NodeStore
 from nfd.master.plan import NodePlan, owns_anything, plan
 from nfd.master.queue import CHANGED, NEW, RESYNC, Queue, Urgency
 from nfd.master.state import NodeState, Tracking, Wanted
 from nfd.master.store import FeatureStore
-from nfd.publish import nodefeature as nf
-from nfd.publish.ownership import NODE_NAME_LABEL, Hold, node_name_label
+from nfd.publish.ownership import NODE_NAME_LABEL, Hold
 from nfd.rules.model import Rule
 from nfd.rules.policy import Policy
 from nfd.rules.sets import Sets
@@ -106,7 +105,7 @@ class Fleet:
             if returned:
                 self.queue.add(known.node, CHANGED)
             return
-        node = self._node_of(meta)
+        node = node_of(meta)
         if not node:
             self.problems[key] = f"no label {NODE_NAME_LABEL}: it speaks for no node"
             return
@@ -188,13 +187,6 @@ class Fleet:
             node = self.nodes.get(name)
             if node is not None and owns_anything(node, self.config.tracking):
                 self.losses.lost((_AWAY, name), name, now, watched=False)
-
-    def _node_of(self, meta: Mapping[str, Any]) -> str:
-        label = str((meta.get("labels") or {}).get(NODE_NAME_LABEL) or "")
-        whole = str((meta.get("annotations") or {}).get(nf.NODE_NAME) or "")
-        if whole and node_name_label(whole) == label:
-            return whole
-        return label
 
     def _keys_before(self, key: ObjectKey) -> set[str]:
         """Until settled: what the node of an object gets before a change of it."""

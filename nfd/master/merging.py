@@ -13,6 +13,7 @@ import attrs
 from nfd.labels import Provenance, Refusal
 from nfd.master.store import StoredFeature
 from nfd.publish import nodefeature as nf
+from nfd.publish.ownership import NODE_NAME_LABEL, node_name_label
 from nfd.source import setting
 
 NOT_SELECTED = "namespace not selected"
@@ -142,6 +143,13 @@ def trusted_part(stored: StoredFeature, scope: Scope) -> StoredFeature:
     if len(allowed) == len(stored.sets):
         return stored
     return attrs.evolve(stored, sets=allowed)
+
+
+def node_of(metadata: Mapping[str, Any]) -> str:
+    """Return the node that an object names, "" where it names none."""
+    label = str((metadata.get("labels") or {}).get(NODE_NAME_LABEL) or "")
+    whole = str((metadata.get("annotations") or {}).get(nf.NODE_NAME) or "")
+    return whole if whole and node_name_label(whole) == label else label
 
 
 def about_object(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from nfd.master.agent import LEASE, Agent, Options
 from nfd.master.guard import LOST
 from nfd.master.holds import CONFIRMED, confirmation, incidents
 from nfd.publish.demand import CONFIGMAP
-from nfd.publish.nodefeature import REFUSED
+from nfd.publish.nodefeature import POD_UID, REFUSED
 from tests.fakeapi.server import FakeApi
 from tests.master.agents import Lines, config_file, ours, running
 from tests.master.test_controller import RULE
@@ -305,3 +305,72 @@ def test_mass_loss_is_held_until_it_is_confirmed() -> None:
 
         assert all(ours(api, f"n{i}") for i in range(10, 30))
         assert "RemovalsHeld" in [e["reason"] for e in api.all(EVENTS)]
+
+
+def test_upstream_role_is_enough_for_nodes() -> None:
+    """What needs more is left out, asked for once, and named; nothing fails."""
+    role = {
+        "namespaces": ("list", "watch"),
+        "nodes": ("get", "list", "patch", "update"),
+        "nodes/status": ("get", "list", "patch", "update"),
+        "nodefeatures": ("get", "list", "watch"),
+        "nodefeaturerules": ("get", "list", "watch"),
+        "nodefeaturegroups": ("get", "list", "watch"),
+        "nodefeaturegroups/status": ("patch", "update"),
+        "leases": ("create", "get", "update"),
+    }
+    stranger = feature("n0", {"kubernetes.io/no": "1"}, name="x")
+    with FakeApi() as api:
+        api.permitted = {(verb, kind) for kind, verbs in role.items() for verb in verbs}
+        fill(api, 2)
+        api.put(NODEFEATURES, stranger)
+        api.put(NODEFEATURES, feature("gone"))
+        api.put(NODEFEATURERULES, RULE)
+        options = "enableTaints: true\ngarbageCollection: {grace: 100ms}"
+        with running(api, options=options, leader_election=True) as master:
+            api.wait_for(lambda: all("gpu" in ours(api, f"n{i}") for i in range(2)))
+            api.wait_for(lambda: bool(api.get(NODES, "n0")["spec"].get("taints")))
+            wanted = {
+                "watch nodes",
+                "get configmaps",
+                "create events",
+                "delete nodefeatures.nfd.k8s-sigs.io",
+                "patch nodefeatures.nfd.k8s-sigs.io",
+                "patch nodefeaturerules/status.nfd.k8s-sigs.io",
+            }
+
+            def named() -> set[str]:
+                told = " ; ".join(master.agent.missing)
+                return {right for right in wanted if right in told}
+
+            api.wait_for(lambda: named() == wanted, 20)
+            assert master.agent.ready().status == 200
+
+    refused = [
+        (a.verb, a.resource)
+        for a in api.requests
+        if a.status == 403 and a.verb != "watch"
+    ]
+    assert len(refused) == len(set(refused))
+
+
+def test_nodes_that_may_not_be_watched_are_looked_at_when_news_come() -> None:
+    """New and re-created Nodes are labelled at once, as upstream's GET does."""
+    with FakeApi() as api:
+        fill(api, 2)
+        api.deny("watch", "nodes")
+        with running(api) as master:
+            api.wait_for(lambda: ours(api, "n1") == {"a": "1"})
+            assert master.agent.controller.wait_idle(10)
+            assert not api.asked(verb="get", resource="nodes")
+
+            api.node("new", {"host": "new"})
+            api.put(NODEFEATURES, feature("new"))
+            api.wait_for(lambda: ours(api, "new") == {"a": "1"})
+
+            api.remove(NODES, "n0")
+            api.node("n0", {"host": "n0"})
+            again = feature("n0")
+            again["metadata"]["annotations"][POD_UID] = "another"
+            api.put(NODEFEATURES, again)
+            api.wait_for(lambda: ours(api, "n0") == {"a": "1"})
