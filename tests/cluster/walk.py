@@ -98,15 +98,13 @@ class Walk:
             for node, host in NODES.items():
                 started = self.kubelets.find("nfd-worker", node).started
                 wanted = site.expected_labels(node)
-                seen = self.kubelets.wait(
-                    partial(site.missing_labels, node, wanted), []
-                )
+                seen = self.kubelets.wait(partial(site.labels_of, node), wanted)
                 self.tell(
                     f"{node} ({host}): {len(wanted)} labels, "
                     f"{seen - started:.1f} s after the worker's start"
                 )
             assert site.labelled(GPU_LABEL) == WITH_GPU
-            assert not any(site.feature_labels(name) for name in CONTROL_PLANE)
+            assert not any(site.labels_of(name) for name in CONTROL_PLANE)
             for node in WITH_GPU:
                 self.kubelets.wait(partial(site.label, node, PRODUCT), objects.MODEL)
             self.tell(f"{PRODUCT} of gpu-feature-discovery on the same nodes")
@@ -167,6 +165,11 @@ class Walk:
             self.kubelets.until(lambda: "worker-3" not in site.labelled(GPU_LABEL))
             self.wait_operator(["worker-1", "worker-2", NEW])
             self.kubelets.wait(partial(site.resources, "worker-3"), {})
+            self.kubelets.until(
+                lambda: not self.kubelets.has("gpu-feature-discovery", "worker-3")
+            )
+            left = site.expected_labels("worker-3", "nvidia.com/")
+            self.kubelets.wait(partial(site.labels_of, "worker-3", "nvidia.com/"), left)
             lost = site.removals(since=mark)
             assert lost
             assert all(line.startswith("worker-3: ") for line in lost), lost

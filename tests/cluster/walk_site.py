@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -56,26 +56,15 @@ class Site:
         """Return one label of a Node."""
         return self.labels(node).get(key)
 
-    def missing_labels(self, node: str, wanted: Mapping[str, str]) -> list[str]:
-        """Return the labels of the feature namespace that are not as wanted."""
-        return changes(dict(wanted), self.feature_labels(node))
+    def labels_of(self, node: str, prefix: str = FEATURE_NS) -> dict[str, str]:
+        """Return the labels of a Node that begin so."""
+        labels = self.labels(node).items()
+        return {key: value for key, value in labels if key.startswith(prefix)}
 
-    def feature_labels(self, node: str) -> dict[str, str]:
-        """Return those of the feature namespace."""
-        return {
-            key: value
-            for key, value in self.labels(node).items()
-            if key.startswith(FEATURE_NS)
-        }
-
-    def expected_labels(self, node: str) -> dict[str, str]:
-        """Return what the library says of the recorded host."""
-        found = Policy().prefixed(scan(self.kubelets.hosts[node]).labels)
-        return {
-            key: label.value
-            for key, label in found.items()
-            if key.startswith(FEATURE_NS)
-        }
+    def expected_labels(self, node: str, prefix: str = FEATURE_NS) -> dict[str, str]:
+        """Return what the library says of the recorded host of a Node."""
+        found = Policy().prefixed(scan(self.kubelets.hosts[node]).labels).items()
+        return {key: label.value for key, label in found if key.startswith(prefix)}
 
     def labelled(self, label: str) -> list[str]:
         """Return the Nodes with a label of the value `true`."""
