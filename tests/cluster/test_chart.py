@@ -13,9 +13,8 @@ from tests.cluster.api import RefusedError
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.tools import tools
 from tests.deploy.chart import CHART, ROOT, Manifest, containers, render
-from tests.deploy.kustomize import NAMESPACE, build
-from tests.deploy.test_chart import CUSTOM, EVERYTHING, MATRIX
-from tests.deploy.test_kustomize import OVERLAYS, counted
+from tests.deploy.kustomize import NAMESPACE
+from tests.deploy.matrix import CUSTOM, EVERYTHING, RENDERED, rendered
 
 pytestmark = pytest.mark.usefixtures("helm")
 
@@ -37,23 +36,17 @@ def namespaced(control_plane: ControlPlane) -> ControlPlane:
             }
         )
         control_plane.service_account(f"level-{level}", "default")
-    control_plane.service_account("nfd", "default")
+    for namespace in ("nfd", NAMESPACE):
+        control_plane.service_account(namespace, "default")
     return control_plane
 
 
-@pytest.mark.parametrize("name", MATRIX)
+@pytest.mark.parametrize("name", RENDERED)
 def test_the_server_accepts_every_object(namespaced: ControlPlane, name: str) -> None:
     """Dry runs with strict validation: no unknown, no doubled field."""
-    for manifest in render(MATRIX[name]):
-        if manifest["kind"] not in CUSTOM:
-            namespaced.admin.apply(manifest, dryRun="All", fieldValidation="Strict")
-
-
-@pytest.mark.parametrize("name", OVERLAYS)
-def test_the_server_accepts_every_overlay(namespaced: ControlPlane, name: str) -> None:
-    namespaced.service_account(NAMESPACE, "default")
-    for manifest in counted(build(f"overlays/{name}")):
-        if manifest["kind"] not in {*CUSTOM, "SecurityContextConstraints"}:
+    known = CUSTOM - {"CustomResourceDefinition"}
+    for manifest in rendered(name):
+        if manifest["kind"] not in known:
             namespaced.admin.apply(manifest, dryRun="All", fieldValidation="Strict")
 
 

@@ -1,8 +1,6 @@
 """What the chart and the overlays hand to the agents is what they read."""
 
 import re
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import attrs
@@ -19,9 +17,7 @@ from nfd.master.merging import TrustRule
 from nfd.registry import installed
 from nfd.worker import settings
 from tests.deploy.chart import CHART, ROOT, Manifest, containers, only, render
-from tests.deploy.kustomize import build
-from tests.deploy.test_chart import MATRIX
-from tests.deploy.test_kustomize import OVERLAYS
+from tests.deploy.matrix import RENDERED, rendered
 
 pytestmark = pytest.mark.usefixtures("helm")
 
@@ -31,10 +27,6 @@ FLAGS: dict[str, FlagSet] = {
     "nfd-worker": FlagSet(worker.PROGRAM, worker.FLAGS),
     "nfd-gc": gc.FLAGS,
     "gpu-feature-discovery": FlagSet(gfd.PROGRAM, gfd.FLAGS),
-}
-RENDERED: dict[str, Callable[[], list[Manifest]]] = {
-    **{name: partial(render, values) for name, values in MATRIX.items()},
-    **{f"overlay {name}": partial(build, f"overlays/{name}") for name in OVERLAYS},
 }
 HOST_ROOT = "NFD_HOST_ROOT"
 
@@ -54,7 +46,7 @@ class Started:
 @pytest.fixture(params=RENDERED, scope="module")
 def started(request: pytest.FixtureRequest) -> list[Started]:
     """Every container; an argument that its program refuses is an error here."""
-    manifests = RENDERED[request.param]()
+    manifests = rendered(request.param)
     return [
         _start(manifests, name, pod, container)
         for name, pod, container in containers(manifests)
