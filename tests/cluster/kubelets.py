@@ -60,6 +60,7 @@ class Kubelets:
     namespace: str
     hosts: dict[str, Path]
     running: dict[str, Running] = attrs.field(factory=dict)
+    restarted: list[str] = attrs.field(factory=list)  # pods whose program had ended
 
     def sync(self) -> None:
         """Start and stop programs so that they are those of the pods of now."""
@@ -71,8 +72,9 @@ class Kubelets:
                 self.running[uid] = self._start(pod)
             elif pod["spec"]["restartPolicy"] == "Never":
                 self._finish(pod, self.running[uid].program)
-            else:
-                self.running[uid].program.start()  # again, if it has ended
+            elif not self.running[uid].program.running:
+                self.restarted.append(self.running[uid].pod)
+                self.running[uid].program.start()
 
     def stop(self) -> None:
         """Stop every program."""

@@ -228,6 +228,8 @@ class Walk:
             lost = site.removals(since=mark)
             assert not lost, lost
             self.tell("label removals in the audit log: 0")
+            assert kubelets.restarted == []
+            self.tell("none of our programs has ended by itself")
 
     def uninstalled(self) -> None:
         """g. Uninstalling takes nothing; pruning takes exactly what was ours."""
