@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from nfd._version import __version__
-from nfd.errors import ConfigError
+from nfd.errors import ConfigError, NfdError
 from nfd.http_status import Answer, StatusServer
 from nfd.kube import connect
 from nfd.kube.client import Client
@@ -284,7 +284,7 @@ class Agent:
             self._text = text
             loaded = load(self.options)
             self._set_up_logs(loaded.config.klog)
-        except ConfigError as error:
+        except NfdError as error:
             self.metrics.reloads.labels("failed").inc()
             self.log.warning("configuration not reloaded", reason=str(error))
             return
@@ -292,15 +292,15 @@ class Agent:
         before = self.config
         self.config = loaded.config
         if before.leader_election != self.config.leader_election:
-            self.log.warning("leaderElection takes effect after a restart")
+            self.log.warning("leaderElection needs a restart")
         if before.parallelism != self.config.parallelism:
-            self.log.warning("nfdApiParallelism takes effect after a restart")
-        if (before.restrictions.selector is None) != (
-            self.config.restrictions.selector is None
-        ):
-            self.log.warning(
-                "nodeFeatureNamespaceSelector takes effect after a restart"
-            )
+            self.log.warning("nfdApiParallelism needs a restart")
+        old, new = before.restrictions.selector, self.config.restrictions.selector
+        if (old is None) != (new is None):
+            # Namespaces are followed from the start, or not at all.
+            kept = attrs.evolve(self.config.restrictions, selector=old)
+            self.config = attrs.evolve(self.config, restrictions=kept)
+            self.log.warning("nodeFeatureNamespaceSelector needs a restart")
         self.metrics.reloads.labels("done").inc()
         self.log.info("configuration reloaded")
         self._reconfigure()

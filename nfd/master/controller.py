@@ -116,7 +116,14 @@ class Controller:
         self._backoff = Backoff(0.2, 60.0)
         self._resync_at = self._relist_at = self._tick_at = 0.0
         self._threads: list[threading.Thread] = []
-        self.rule_feed = RuleFeed(self._rules_changed)
+        self.rule_feed = RuleFeed(
+            self._rules_changed,
+            now=self._now,
+            interval=lambda: self.fleet.config.limits.list_interval,
+        )
+        self.fleet.rules_confirmed = False
+        self._lists_wanted = 0  # of rules, before NodeFeatures are listed again
+        self._features_wanted = False
         self._rules = self._reflector(NODEFEATURERULES, self.rule_feed)
         self.feature_feed = FeatureFeed(self.changing, self._now, self._heard_of)
         self._features = self._reflector(NODEFEATURES, self.feature_feed)
@@ -302,9 +309,30 @@ class Controller:
         if period > 0 and now >= self._resync_at:
             self._resync_at = now + period
             self.fleet.resync(RESYNC)
-        if now >= self._relist_at and self.fleet.wants_list(now):
+        if self._lists_wanted:
+            self._go_on_listing()
+        elif now >= self._relist_at:
+            self._ask_for_lists(now)
+
+    def _ask_for_lists(self, now: float) -> None:
+        """Ask for another list of rules, then of NodeFeatures, where proof needs it.
+
+        One list of rules proves no more than one of NodeFeatures.
+        """
+        features = self.fleet.wants_list(now)
+        if features or self.rule_feed.unproven:
             self._relist_at = now + self.fleet.config.limits.list_interval
-            self._features.relist()
+            self._lists_wanted = self.rule_feed.lists + 1
+            self._features_wanted = features
+            self._rules.relist()
+
+    def _go_on_listing(self) -> None:
+        """Once the rules were listed and taken in, have NodeFeatures listed."""
+        if self.rule_feed.lists >= self._lists_wanted and not self._rules_dirty:
+            self._lists_wanted = 0
+            self.fleet.rules_confirmed = True
+            if self._features_wanted:
+                self._features.relist()
 
     def _pause(self) -> float:
         if not self._later:
@@ -465,8 +493,7 @@ class Controller:
             if not self._nodes.metadata_only or not self._needs_whole_nodes():
                 return
             self._nodes.metadata_only = False
-        if self._nodes.synced.is_set():
-            self._nodes.relist()
+        self._nodes.relist()
 
     def _needs_whole_nodes(self) -> bool:
         policy = self.fleet.config.policy

@@ -128,14 +128,25 @@ class RuleFeed:
     """Reads rule objects; the controller takes them over as a whole.
 
     What leaves the spec as it was, a write of the status above all, is no change:
-    the rules stay the very same objects, and so do the results kept of them.
+    the rules stay the very same objects, and so do the results kept of them. An object
+    that a list does not show goes when a second one, `interval()` seconds later, does
+    not show it either; `unproven` asks for that list. `lists` counts complete ones.
     """
 
     def __init__(
-        self, changed: Callable[[], None], kind: str = "NodeFeatureRule"
+        self,
+        changed: Callable[[], None],
+        kind: str = "NodeFeatureRule",
+        *,
+        now: Now = lambda: 0.0,
+        interval: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._changed = changed
         self._kind = kind
+        self._now = now
+        self._interval = interval
+        self._missing: dict[str, float] = {}
+        self.lists = 0
         self._listed: set[str] | None = None
         self._complete = False
         self._dirty = False
@@ -158,6 +169,7 @@ class RuleFeed:
             blake2b(spec, digest_size=16).digest(),
         )
         before = self.about.get(name)
+        self._missing.pop(name, None)
         self.about = {**self.about, name: about}
         if before is None or (before.uid, before.digest) != (about.uid, about.digest):
             found = load_document({"kind": self._kind, **obj}, f"{self._kind} {name}")
@@ -173,11 +185,14 @@ class RuleFeed:
     def replace_end(self) -> None:
         """The list is complete."""
         listed, self._listed = self._listed, None
+        now = self._now()
         for name in self.loaded.keys() - (listed or set()):
-            self._forget(name)
+            if now - self._missing.setdefault(name, now) >= self._interval():
+                self._forget(name)
         self._dirty = self._dirty or not self._complete
         self._complete = True
         self._tell()
+        self.lists += 1  # only now, when whoever waits for it has been told
 
     def deleted(self, obj: JsonObject) -> None:
         """The API server said that an object was deleted."""
@@ -188,7 +203,13 @@ class RuleFeed:
         else:
             self._tell()
 
+    @property
+    def unproven(self) -> bool:
+        """Whether another list is wanted."""
+        return bool(self._missing)
+
     def _forget(self, name: str) -> None:
+        self._missing.pop(name, None)
         self._dirty = self._dirty or name in self.loaded
         self.loaded = {n: found for n, found in self.loaded.items() if n != name}
         self.about = {n: about for n, about in self.about.items() if n != name}

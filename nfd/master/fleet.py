@@ -79,6 +79,7 @@ class Fleet:
         self._first_list: float | None = None
         self._last_list = 0.0
         self._settled = False
+        self.rules_confirmed = True  # by a second list, where one was asked for
         # Until settled: keys proven to be gone by what this process saw, and the
         # evaluators from before edits that it saw.
         self._proven: dict[str, set[str]] = {}
@@ -167,7 +168,8 @@ class Fleet:
         for key in self.losses.listed(present | {(_AWAY, n) for n in heard}, now):
             self.queue.add(self._node_of_loss(key), CHANGED)
         first = self._first_list
-        if first is not None and now - first >= self.config.limits.list_interval:
+        grace = self.config.limits.list_interval
+        if first is not None and now - first >= grace and self.rules_confirmed:
             self._settle(now)
 
     def _known(self) -> set[ObjectKey]:

@@ -44,10 +44,11 @@ class Namespaces:
     added = modified = item
 
     def replace_end(self) -> None:
-        """The list is complete."""
-        if self._listed is not None:
+        """The list is complete; one that shows no namespace at all is not believed."""
+        listed, self._listed = self._listed, None
+        if listed:
             with self._lock:
-                self._labels, self._listed = self._listed, None
+                self._labels = listed
         self._changed()
 
     def deleted(self, obj: JsonObject) -> None:

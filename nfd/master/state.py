@@ -30,18 +30,24 @@ class Tracking:
     annotations: str
     resources: str
     taints: str
+    shared_taints: str  # where upstream's masters of all instances list theirs, or ""
     retired: tuple[str, ...]  # removed where seen, never written
     manager: str
 
     @classmethod
     def of(cls, instance: str = "") -> "Tracking":
-        """Name them; taints carry no instance upstream, and ours likewise."""
+        """Name them.
+
+        Upstream's masters of all instances share one annotation for taints, and so take
+        each other's away; ours have one each.
+        """
         prefix = f"{instance}.{ANNOTATION_NS}" if instance else ANNOTATION_NS
         return cls(
             labels=f"{prefix}/feature-labels",
             annotations=f"{prefix}/feature-annotations",
             resources=f"{prefix}/extended-resources",
-            taints=f"{ANNOTATION_NS}/taints",
+            taints=f"{prefix}/taints",
+            shared_taints=f"{ANNOTATION_NS}/taints" if instance else "",
             retired=(f"{prefix}/master.version", f"{prefix}/worker.version"),
             manager=master_manager(instance),
         )

@@ -42,7 +42,12 @@ def plan_taints(
     The keys of this plan are `key:Effect`. A foreign taint is never ours for having
     the value that we want; only start-up taints are lifted without being ours.
     """
+    target = {ident_of(t): t for t in wanted.taints}
     before = {
+        ident_of(t): t.value
+        for t in parse_taints(node.annotations.get(tracking.shared_taints))
+        if ident_of(t) in target  # else it may be of another instance
+    } | {
         ident_of(t): t.value
         for t in parse_taints(node.annotations.get(tracking.taints))
     }
@@ -51,7 +56,7 @@ def plan_taints(
     found = {f"{t['key']}:{t['effect']}": t for t in node.taints}
     planned = plan_map(
         {ident: raw.get("value") or "" for ident, raw in found.items()},
-        {ident_of(t): t.value for t in wanted.taints},
+        {ident: t.value for ident, t in target.items()},
         frozenset(before),
         managers={i: "another" for i in found if i not in before},
         ours=frozenset(),
@@ -64,7 +69,6 @@ def plan_taints(
         if raw["key"] in wanted.lift and ident not in planned.owned
     )
     gone = {*planned.remove, *lifted}
-    target = {ident_of(t): t for t in wanted.taints}
     result: list[Mapping[str, Any]] = [
         _raw_taint(target[ident]) if ident in planned.replace else raw
         for ident, raw in found.items()

@@ -233,3 +233,21 @@ def test_startup_taint_of_a_new_node_is_lifted_once_it_is_labelled() -> None:
             api.wait_for(lambda: not api.get(NODES, "n1")["spec"].get("taints"))
 
         assert labels_of(api, "n1") == {"a": "1"}
+
+
+def test_resource_that_only_tracking_tells_of_is_taken_back() -> None:
+    """No rule has resources any more: the tracking annotation asks for whole Nodes."""
+    with FakeApi() as api:
+        api.node("n1", {"host": "n1"})
+        api.put(NODEFEATURES, feature("n1"))
+        api.put(NODEFEATURERULES, RULE)
+        with running(api, Seen()) as controller:
+            assert controller.wait_idle(10)
+        api.remove(NODEFEATURERULES, "gpu")
+        limits = attrs.evolve(CONFIG.limits, list_interval=0.3)
+
+        with running(api, Seen()) as controller:
+            with controller.changing() as fleet:
+                fleet.configure(attrs.evolve(CONFIG, limits=limits), 0.0)
+            api.wait_for(lambda: not api.get(NODES, "n1")["status"].get("capacity"), 20)
+            api.wait_for(lambda: not api.get(NODES, "n1")["spec"].get("taints"), 20)

@@ -73,6 +73,11 @@ def empty_once(api: FakeApi) -> None:
     api.fault(empty_list(), verb="list", resource="nodefeatures", times=1)
 
 
+def empty_rules_once(api: FakeApi) -> None:
+    api.streaming_lists = False
+    api.fault(empty_list(), verb="list", resource="nodefeaturerules", times=1)
+
+
 def watch_drops(api: FakeApi) -> None:
     api.fault(
         dropped(), verb="watch", times=4, when=lambda a: "resourceVersion" in a.query
@@ -80,7 +85,8 @@ def watch_drops(api: FakeApi) -> None:
 
 
 @pytest.mark.parametrize(
-    "trouble", [expired_page, hung_list, half_list, empty_once, watch_drops]
+    "trouble",
+    [expired_page, hung_list, half_list, empty_once, empty_rules_once, watch_drops],
 )
 def test_restart_in_trouble_writes_nothing(trouble: Callable[[FakeApi], None]) -> None:
     """H38 a to d: not one write, whatever the lists and watches go through."""
@@ -93,6 +99,25 @@ def test_restart_in_trouble_writes_nothing(trouble: Callable[[FakeApi], None]) -
             fleet = master.agent.controller.fleet
             api.wait_for(lambda: len(fleet.features) == NODE_COUNT, 20)
             api.wait_for(lambda: fleet._settled, 20)
+            assert master.agent.controller.wait_idle(20)
+
+        assert node_writes(api) == []
+
+
+def test_rules_that_one_list_does_not_show() -> None:
+    """H38 c for rules, in the middle of life: a second list is asked for."""
+    with FakeApi() as api:
+        fill(api)
+        converge(api)
+        api.streaming_lists = False
+        with running(api, options=QUICK) as master:
+            api.wait_for(lambda: master.agent.controller.fleet._settled, 20)
+            empty_rules_once(api)
+            api.compact()
+            api.end_watches()
+            feed = master.agent.controller.rule_feed
+            api.wait_for(lambda: feed.unproven, 20)
+            api.wait_for(lambda: not feed.unproven, 20)
             assert master.agent.controller.wait_idle(20)
 
         assert node_writes(api) == []

@@ -44,10 +44,15 @@ def node(  # noqa: PLR0917 - the parts of a Node
     return {"kind": "Node", "metadata": meta, "spec": spec, "status": status}
 
 
-def write(document: dict[str, Any], wanted: Wanted, **how: Any) -> tuple[Any, int]:
+def write(
+    document: dict[str, Any],
+    wanted: Wanted,
+    tracking: Tracking = TRACKING,
+    **how: Any,
+) -> tuple[Any, int]:
     """Write step by step, planning again after each, as the writer does."""
     for count in range(10):
-        planned = plan(NodeState.from_object(document), wanted, TRACKING, **how)
+        planned = plan(NodeState.from_object(document), wanted, tracking, **how)
         if not planned:
             return document, count
         document = apply(document, planned.steps[0].operations)
@@ -326,6 +331,29 @@ def test_instances_keep_apart() -> None:
     assert not planned(document, Wanted())
     assert owns_anything(NodeState.from_object(document), other)
     assert not owns_anything(NodeState.from_object(document), TRACKING)
+
+
+def test_taints_of_another_instance_stay() -> None:
+    """Upstream's masters of all instances list theirs in one annotation."""
+    taint = {"key": "v.io/t", "value": "x", "effect": "NoSchedule"}
+    document = node({}, {TRACKING.taints: "v.io/t=x:NoSchedule"}, taints=[taint])
+
+    assert not plan(NodeState.from_object(document), Wanted(), Tracking.of("blue"))
+
+
+def test_wanted_taint_of_upstreams_same_instance_is_taken_over() -> None:
+    """It goes with its rule, as it would have gone there."""
+    blue = Tracking.of("blue")
+    taint = {"key": "v.io/t", "value": "x", "effect": "NoSchedule"}
+    document = node({}, {TRACKING.taints: "v.io/t=x:NoSchedule"}, taints=[taint])
+    wanted = Wanted(taints=(Taint("v.io/t", "NoSchedule", "x"),))
+
+    after, _ = write(document, wanted, tracking=blue)
+    gone, _ = write(after, Wanted(), tracking=blue)
+
+    assert after["spec"]["taints"] == [taint]
+    assert after["metadata"]["annotations"][blue.taints] == "v.io/t=x:NoSchedule"
+    assert "taints" not in gone["spec"]
 
 
 KEYS = st.sampled_from([f"{FNS}/a", f"{FNS}/b", "v.io/c", "d"])
