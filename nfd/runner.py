@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from nfd.errors import NfdError, NotPresentError, NotReadyError
+from nfd.errors import HostError, NfdError, NotPresentError, NotReadyError
 from nfd.features import Features
 from nfd.hostroot import HostRoot
 from nfd.source import Source
@@ -148,6 +148,7 @@ def run_source(
         if settings is None:
             settings = source.settings_class()
         with host.attributed(name):
+            _check_mounts(host, source)
             found = source.discover(host, settings)
         error = _shape_problem(name, found)
         if error:
@@ -161,6 +162,13 @@ def run_source(
     if status == "failed":
         return failure(source, error, seconds)
     return SourceResult(name, status, found, error, seconds, not_ready)
+
+
+def _check_mounts(host: HostRoot, source: Source[Any]) -> None:
+    """Fail where what every running host has is missing; captures may lack it."""
+    for path in source.needs if host.live else ():
+        if not host.exists(path):
+            raise HostError(f"{path} is missing; is it mounted?")
 
 
 def failure(source: Source[Any], error: str, seconds: float = 0.0) -> SourceResult:

@@ -102,6 +102,7 @@ class Source(Generic[S]):
     on_by_default: ClassVar[bool] = True
     label_priority: ClassVar[int] = 0  # higher ones overwrite (spec section 0.2)
     prefix_labels: ClassVar[bool] = True  # key `x` becomes `<FEATURE_NS>/<name>-x`
+    needs: ClassVar[tuple[str, ...]] = ()  # what every running host has, see below
     settings_class: ClassVar[type[Any]] = NoSettings
     feature_specs: ClassVar[tuple[FeatureSpec, ...]] = ()
     label_specs: ClassVar[tuple[LabelSpec, ...]] = ()
@@ -110,7 +111,9 @@ class Source(Generic[S]):
         """Read the host and return the feature sets of this source.
 
         What could not be read goes into `Features.unknown`, so that nobody takes
-        ignorance for absence; an exception makes the whole source *failed*.
+        ignorance for absence; an exception makes the whole source *failed*. So it is
+        without being asked where a running host lacks a path of `needs`: then sysfs
+        is not mounted, and nothing is known of the hardware.
 
         Raises:
             NotPresentError: The host has nothing of this kind: *absent*, no features.

@@ -16,7 +16,6 @@ from nfd.errors import ConfigError, NfdError, UsageError
 from nfd.gfd.agent import Agent
 from nfd.gfd.publishing import FileOutput, ObjectOutput, Output, StreamOutput
 from nfd.gfd.settings import GfdSettings, make, of_file
-from nfd.hostroot import HostRoot
 from nfd.kube.clock import Stop
 from nfd.kube.resources import NODEFEATURES, PODS
 from nfd_sources.nvml.library import NvmlError
@@ -27,6 +26,7 @@ from tests.sources.nvml.fakes import (
     FakeNvml,
     FakeSession,
     gpu_host,
+    live_root,
     placed,
 )
 
@@ -179,7 +179,7 @@ def test_init_error_is_tried_again(rig: Rig, monkeypatch: pytest.MonkeyPatch) ->
 def test_labels_go_with_the_gpu(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     rig.run(oneshot=True)
     monkeypatch.setattr(FakeNvml, "answer", GONE)
-    rig.host = HostRoot(str(rig.file.parent), live=True)
+    rig.host = live_root(rig.file.parent)
 
     assert rig.run(oneshot=True, fail_on_init_error=False) == 0
     assert rig.lines() == {}

@@ -41,6 +41,7 @@ class AcceleratorsSource(Source[AcceleratorsSettings]):
     """Finds devices of a table and labels them as their vendors do."""
 
     name = "accelerators"
+    needs = ("/sys/class",)
     settings_class = AcceleratorsSettings
     feature_specs: ClassVar = (
         FeatureSpec(

@@ -94,7 +94,7 @@ class LocalSource(Source[LocalSettings]):
             _unread(gaps, "", error)
             return Features.of(unknown=gaps.unknown, notes=gaps.notes)
         if names is None:
-            report(INFO, "no local features path=%s", FEATURES_D)
+            report(DEBUG, "no local features path=%s", FEATURES_D)
         now = self._now()
         merged = _Merged(gaps)
         for name in names or ():

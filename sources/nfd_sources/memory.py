@@ -34,6 +34,7 @@ class MemorySource(Source[NoSettings]):
     """Finds out about NUMA, swap, non-volatile memory and huge pages."""
 
     name = "memory"
+    needs = ("/sys/class",)
     feature_specs = (
         FeatureSpec(NUMA, ("attribute",), ("node_count", "is_numa"), "NUMA nodes"),
         FeatureSpec(SWAP, ("attribute",), ("enabled",), "whether swap is in use"),

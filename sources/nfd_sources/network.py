@@ -33,6 +33,7 @@ class NetworkSource(Source[NoSettings]):
     """Finds network interfaces, those with a device behind them and the others."""
 
     name = "network"
+    needs = ("/sys/class",)
     feature_specs = (
         FeatureSpec(
             DEVICE,

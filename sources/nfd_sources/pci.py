@@ -70,6 +70,7 @@ class PciSource(Source[PciSettings]):
     """Finds PCI devices and labels those of chosen classes."""
 
     name = "pci"
+    needs = ("/sys/class",)
     settings_class = PciSettings
     feature_specs = (
         FeatureSpec(

@@ -34,6 +34,7 @@ class StorageSource(Source[NoSettings]):
     """Finds block devices and tells whether a disk does not rotate."""
 
     name = "storage"
+    needs = ("/sys/class",)
     feature_specs = (
         FeatureSpec(
             FEATURE,

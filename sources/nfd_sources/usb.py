@@ -54,6 +54,7 @@ class UsbSource(Source[UsbSettings]):
     """Finds USB devices and labels those of chosen classes."""
 
     name = "usb"
+    needs = ("/sys/class",)
     settings_class = UsbSettings
     feature_specs = (
         FeatureSpec(

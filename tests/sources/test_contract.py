@@ -130,3 +130,20 @@ def test_documented(source: Source[Any]) -> None:
         assert f"`{prefix}{label}`" in text
     for field in fields(source):
         assert f"`{field.metadata['key']}`" in text
+
+
+@pytest.mark.parametrize("name", sorted({"cpu", "memory", "network", "pci", "usb"}))
+def test_missing_sysfs_of_a_running_host_is_no_absence(
+    name: str, tmp_path: Path
+) -> None:
+    """A mount that is missing tells nothing: labels must not go because of it."""
+    source = INSTALLED.load(name)
+    (tmp_path / "etc").mkdir()
+    with HostRoot.open(str(tmp_path), live=True) as host:
+        live = run_source(host, source)
+    with HostRoot.open(str(tmp_path), live=False) as host:
+        captured = run_source(host, source)
+
+    assert live.status == "failed"
+    assert "/sys/class is missing" in live.error
+    assert captured.status != "failed"

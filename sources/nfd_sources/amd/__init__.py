@@ -48,6 +48,7 @@ class AmdSource(Source[AmdSettings]):
     """Finds AMD GPUs and their partitions."""
 
     name = "amd"
+    needs = ("/sys/class",)
     settings_class = AmdSettings
     feature_specs: ClassVar = (
         FeatureSpec(

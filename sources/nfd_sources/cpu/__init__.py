@@ -35,6 +35,7 @@ class CpuSource(Source[CpuSettings]):
     """Finds out what the processor can do and how the system runs it."""
 
     name = "cpu"
+    needs = ("/sys/class",)
     settings_class = CpuSettings
     feature_specs = (
         FeatureSpec(

@@ -44,6 +44,7 @@ class IntelSource(Source[IntelSettings]):
     """Finds Intel GPUs, NPUs, QAT, DSA, IAA, DLB, FPGAs, and Gaudi cards."""
 
     name = "intel"
+    needs = ("/sys/class",)
     settings_class = IntelSettings
     feature_specs: ClassVar = (
         FeatureSpec(

@@ -41,6 +41,7 @@ class NvmlSource(Source[NvmlSettings]):
     """Finds out what NVIDIA GPUs can do and how they are divided and shared."""
 
     name = "nvml"
+    needs = ("/sys/class",)
     settings_class = NvmlSettings
     feature_specs: ClassVar = (
         FeatureSpec(
@@ -145,6 +146,8 @@ class NvmlSource(Source[NvmlSettings]):
         if recorded is not None:
             return reading.replay(recorded)
         doors = reading.Doors(self._connect, self._connect_cuda)
+        if errors:  # a function that is not known may be a vGPU
+            gaps.unread(reading.VGPU, "", errors)
         return reading.read(host, settings, functions, doors, gaps)
 
     def labels(

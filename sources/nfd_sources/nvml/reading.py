@@ -371,6 +371,8 @@ def _tell_displays(devices: Sequence[dict[str, str]]) -> None:
 def _vgpu(
     host: HostRoot, functions: Sequence[PciFunction], gaps: Gaps
 ) -> dict[str, str]:
+    if VGPU in gaps.unknown:
+        return {}
     told = {"present": "false"}
     for function in functions:
         try:

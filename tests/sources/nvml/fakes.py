@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 
 from nfd.features import Features
-from nfd.hostroot import HostRoot
+from nfd.hostroot import HostRoot, Recorder
 from nfd.source import LabelValue
 from nfd_sources.nvml import NvmlSettings, NvmlSource
 from nfd_sources.nvml.library import MigDevice, NvmlError, Session
@@ -170,6 +170,12 @@ def placed(devices: Iterable[FakeDevice]) -> list[FakeDevice]:
     return [attrs.evolve(d, slot=n + 1) for n, d in enumerate(devices)]
 
 
+def live_root(folder: Path, record: Recorder | None = None) -> HostRoot:
+    """Open a folder as a running host, which always has /sys/class."""
+    (folder / "sys/class").mkdir(parents=True, exist_ok=True)
+    return HostRoot(str(folder), live=True, record=record)
+
+
 def gpu_host(folder: Path, devices: Iterable[FakeDevice], **files: bytes) -> HostRoot:
     """Make a running host with these GPUs on its bus."""
     for device in devices:
@@ -181,8 +187,7 @@ def gpu_host(folder: Path, devices: Iterable[FakeDevice], **files: bytes) -> Hos
         (path / "config").write_bytes(files.get("config", bytes(256)))
         if not (path / "driver").is_symlink():
             (path / "driver").symlink_to("../../../bus/pci/drivers/nvidia")
-    folder.mkdir(parents=True, exist_ok=True)
-    return HostRoot(str(folder), live=True)
+    return live_root(folder)
 
 
 def discover(

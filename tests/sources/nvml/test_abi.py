@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 
 from nfd.discovery import SourceResult, run_source
-from nfd.hostroot import HostRoot
 from nfd_sources.nvml import NvmlSettings, NvmlSource
 from nfd_sources.nvml.binding import connect
 from nfd_sources.nvml.library import NvmlError
 from tests.sources.nvml.conftest import Build
-from tests.sources.nvml.fakes import texts
+from tests.sources.nvml.fakes import live_root, texts
 
 pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed")
 
@@ -53,7 +52,7 @@ class Machine:
         self._description = description
         self.place = folder / "usr/lib64" / STUB
         self.place.parent.mkdir(parents=True)
-        self.host = HostRoot(str(folder), live=True)
+        self.host = live_root(folder)
 
     def install(self) -> None:
         shutil.copy(self._library, self.place)

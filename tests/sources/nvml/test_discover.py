@@ -19,6 +19,7 @@ from tests.sources.nvml.fakes import (
     FakeSession,
     discover,
     gpu_host,
+    live_root,
     placed,
     texts,
 )
@@ -168,7 +169,7 @@ def test_asked_for_without_a_gpu_on_the_bus(tmp_path: Path) -> None:
     """As on WSL, where the GPU is no PCI device."""
     source = FakeNvml()
     source.answer = FakeSession(placed([A100]))
-    host = HostRoot(str(tmp_path), live=True)
+    host = live_root(tmp_path)
     features = source.discover(host, NvmlSettings(always=True))
 
     assert len(features.instances["nvml.device"]) == 1
@@ -192,7 +193,7 @@ def test_captures_replay_what_was_recorded(tmp_path: Path) -> None:
     source.answer = FakeSession(placed([A100, A100]))
     gpu_host(tmp_path, placed([A100, A100])).close()
     recorder = Recorder()
-    with HostRoot(str(tmp_path), live=True, record=recorder) as host:
+    with live_root(tmp_path, record=recorder) as host:
         live = run_source(host, source).features
     (tmp_path / ".nfd").mkdir()
     (tmp_path / ".nfd/nvml").write_text(recorder.facts["nvml"])

@@ -10,7 +10,13 @@ from nfd.hostroot import HostRoot
 from nfd_sources.nvml import NvmlSettings, NvmlSource
 from nfd_sources.nvml.library import NvmlError, Session
 from tests.sources.nvml.conftest import Build
-from tests.sources.nvml.fakes import FakeDevice, FakeNvml, FakeSession, texts
+from tests.sources.nvml.fakes import (
+    FakeDevice,
+    FakeNvml,
+    FakeSession,
+    live_root,
+    texts,
+)
 
 ORIN = {
     "cuda.driver-version.full": "unknown.unknown.unknown",
@@ -51,7 +57,7 @@ def jetson(tmp_path: Path, build: Build) -> Iterable[HostRoot]:
     build("cudastub.c", "libcuda.so.1", folder)
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc/nv_tegra_release").write_text("# R36 (release)\n")
-    with HostRoot(str(tmp_path), live=True) as host:
+    with live_root(tmp_path) as host:
         yield host
 
 
@@ -99,13 +105,13 @@ def test_family_of_the_chip(tmp_path: Path) -> None:
         family.write_text(text)
         source = FakeNvml()
         source.answer = NvmlError("DRIVER_NOT_LOADED")
-        with HostRoot(str(tmp_path), live=True) as host:
+        with live_root(tmp_path) as host:
             run_source(host, source)
 
         assert source.asked == tried
 
 
 def test_plain_arm_servers_are_not_asked(tmp_path: Path) -> None:
-    result = run_source(HostRoot(str(tmp_path), live=True), NvmlSource())
+    result = run_source(live_root(tmp_path), NvmlSource())
 
     assert result.error == "no NVIDIA GPU on the PCI bus"
