@@ -2,12 +2,13 @@
 
 import json
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nfd.errors import ConfigError
+from nfd.errors import ConfigError, UsageError
 from nfd.kube.clock import Stop
 from nfd.kube.resources import (
     CONFIGMAPS,
@@ -19,8 +20,10 @@ from nfd.kube.resources import (
     NODES,
 )
 from nfd.master.agent import LEASE, Agent, Options
+from nfd.master.config import Selector
 from nfd.master.guard import LOST
 from nfd.master.holds import CONFIRMED, confirmation, incidents
+from nfd.master.namespaces import Namespaces
 from nfd.publish.demand import CONFIGMAP
 from nfd.publish.nodefeature import POD_UID, REFUSED
 from tests.fakeapi.server import FakeApi
@@ -374,3 +377,52 @@ def test_nodes_that_may_not_be_watched_are_looked_at_when_news_come() -> None:
             again["metadata"]["annotations"][POD_UID] = "another"
             api.put(NODEFEATURES, again)
             api.wait_for(lambda: ours(api, "n0") == {"a": "1"})
+
+
+def test_reload_cannot_deselect_everything(tmp_path: Path) -> None:
+    """Namespaces are not followed yet: the selector waits for a restart."""
+    with FakeApi() as api:
+        fill(api)
+        path = config_file(tmp_path, "")
+        with running(api, config=path) as master:
+            api.wait_for(lambda: ours(api, "n0") == {"a": "1"})
+            before = master.agent.controller.fleet.config
+            config_file(
+                tmp_path,
+                "restrictions: {nodeFeatureNamespaceSelector: {matchLabels: {a: b}}}",
+            )
+            master.agent.reload()
+
+            assert master.agent.controller.fleet.config == before
+            assert master.log.events("nodeFeatureNamespaceSelector needs a restart")
+
+
+def test_reload_with_a_wrong_logging_option_changes_nothing(tmp_path: Path) -> None:
+    """Whatever is wrong with a file, the master goes on with the old one."""
+
+    def refuse(klog: Mapping[str, str]) -> None:
+        if klog:
+            raise UsageError("v: no number")
+
+    with FakeApi() as api:
+        path = config_file(tmp_path, "")
+        options = Options(namespace="nfd", config=path)
+        log = Lines()
+        agent = Agent(options, api.client(), log, set_up_logs=refuse)
+        config_file(tmp_path, "klog: {v: x}\nnoPublish: true")
+
+        agent.reload()
+
+    assert log.events("configuration not reloaded")
+    assert not agent.config.no_publish
+
+
+def test_namespaces_that_one_list_does_not_show() -> None:
+    """No cluster is without namespaces: such a list is not believed."""
+    found = Namespaces(lambda: None)
+    found.item({"metadata": {"name": "nfd", "labels": {"a": "b"}}})
+
+    found.replace_begin()
+    found.replace_end()
+
+    assert found.selected(Selector({"a": "b"})) == {"nfd"}
