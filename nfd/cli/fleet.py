@@ -72,7 +72,7 @@ def connected(args: argparse.Namespace) -> Iterator[tuple[Any, str]]:
     """
     from nfd.kube.connect import client  # noqa: PLC0415 - only with a cluster
     from nfd.kube.kubeconfig import paths  # noqa: PLC0415 - as above
-    from nfd.master.agent import connection_of  # noqa: PLC0415 - as above
+    from nfd.master.options import connection_of  # noqa: PLC0415 - as above
 
     named = args.kubeconfig or os.pathsep.join(paths())
     connection = connection_of(named)
@@ -132,8 +132,7 @@ def _text(path: str) -> str:
 def _held(args: argparse.Namespace) -> int:
     from nfd.kube.errors import NotFound  # noqa: PLC0415 - only with a cluster
     from nfd.kube.resources import LEASES  # noqa: PLC0415 - as above
-    from nfd.master.agent import LEASE  # noqa: PLC0415 - as above
-    from nfd.master.holds import incidents  # noqa: PLC0415 - as above
+    from nfd.master.holds import LEASE, incidents  # noqa: PLC0415 - as above
 
     with connected(args) as (client, namespace):
         try:
@@ -149,9 +148,9 @@ def _held(args: argparse.Namespace) -> int:
 
 
 def _confirm(args: argparse.Namespace) -> int:
-    from nfd.master.agent import LEASE  # noqa: PLC0415 - only with a cluster
-    from nfd.master.holds import (  # noqa: PLC0415 - as above
+    from nfd.master.holds import (  # noqa: PLC0415 - only with a cluster
         CONFIRMED,
+        LEASE,
         annotate,
         confirmation,
         incidents,

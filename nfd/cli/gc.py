@@ -58,13 +58,13 @@ def _run(parsed: Parsed) -> int:
     from nfd.http_status import Answer, StatusServer  # noqa: PLC0415 - as above
     from nfd.kube.clock import Stop  # noqa: PLC0415 - as above
     from nfd.kube.errors import ApiError  # noqa: PLC0415 - as above
-    from nfd.master.agent import client_of, connection_of  # noqa: PLC0415 - as above
     from nfd.master.collector import Standalone  # noqa: PLC0415 - as above
     from nfd.master.metrics import (  # noqa: PLC0415 - as above
         CONTENT_TYPE,
         CollectionMetrics,
         page,
     )
+    from nfd.master.options import client_of, connection_of  # noqa: PLC0415 - as above
 
     values, _ = goflags.klog_values({}, parsed)
     agentlog.configure("nfd-gc", values)

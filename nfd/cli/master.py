@@ -15,16 +15,10 @@ from nfd.cli.goflags import FlagSet, Parsed
 from nfd.config.duration import Duration
 from nfd.errors import NfdError
 from nfd.kube.client import Client
-from nfd.master.agent import (
-    GATES,
-    Agent,
-    Options,
-    client_of,
-    connection_of,
-    load,
-)
+from nfd.master.agent import Agent
 from nfd.master.config import DEFAULT_PATH, check_instance, fleet_config
 from nfd.master.namespaces import selected_now
+from nfd.master.options import GATES, Options, client_of, connection_of, load
 
 _OVERRIDES = {  # flag: key of the configuration
     "extra-label-ns": "extraLabelNs",

@@ -5,7 +5,6 @@ ours (reload, standby, readiness): DESIGN section 6.
 """
 
 import json
-import os
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -14,106 +13,31 @@ from typing import Any
 import attrs
 
 from nfd._version import __version__
-from nfd.errors import ConfigError, NfdError
+from nfd.errors import NfdError
 from nfd.http_status import Answer, StatusServer
-from nfd.kube import connect
 from nfd.kube.client import Client
 from nfd.kube.clock import Stop
-from nfd.kube.config import in_cluster, own_namespace
+from nfd.kube.config import own_namespace
 from nfd.kube.errors import ApiError, Forbidden
 from nfd.kube.events import EventRecorder
-from nfd.kube.http_transport import HttpTransport
 from nfd.kube.lease import LeaseElector
 from nfd.kube.reflector import Reflector
 from nfd.kube.resources import NAMESPACES
-from nfd.kube.transport import Connection
 from nfd.master import config as configuration
 from nfd.master.collector import Collector
 from nfd.master.controller import Controller
 from nfd.master.fleet import FleetConfig
 from nfd.master.groups import Groups
+from nfd.master.holds import LEASE
 from nfd.master.metrics import CONTENT_TYPE, Figures, Metrics
 from nfd.master.namespaces import Namespaces
 from nfd.master.observers import All, Log
+from nfd.master.options import Options, load, read_file
 from nfd.master.reporter import Reporter
 from nfd.publish.ownership import master_manager
 
-LEASE = "nfd-master.nfd.kubernetes.io"
-GATES = {
-    "DisableAutoPrefix": False,
-    "NodeFeatureAPI": True,
-    "NodeFeatureGroupAPI": False,
-}
 _COLLECT = 60.0  # seconds between two looks for orphans
 _LOOK_AT_FILE = 5.0  # seconds between two looks at the configuration file
-
-
-@attrs.frozen(slots=True, kw_only=True)
-class Options:
-    """What the command line and the environment say."""
-
-    config: str = configuration.DEFAULT_PATH
-    options: str = ""
-    overrides: Mapping[str, Any] = attrs.field(factory=dict)
-    kubeconfig: str = ""
-    port: int = 8080
-    instance: str = ""
-    leader_election: bool = False
-    gates: Mapping[str, bool] = attrs.field(factory=lambda: GATES)
-    node_name: str = ""
-    namespace: str = ""
-
-
-def read_file(path: str) -> str | None:
-    """Return the text of the configuration file, None where there is none.
-
-    Raises:
-        ConfigError: It is there and cannot be read.
-
-    """
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read()
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: {error}") from None
-
-
-def load(options: Options) -> configuration.Loaded:
-    """Load the configuration in its layers.
-
-    Raises:
-        ConfigError: A part of it is wrong.
-
-    """
-    return configuration.load(
-        file=read_file(options.config),
-        options=options.options,
-        overrides=options.overrides,
-    )
-
-
-def connection_of(kubeconfig: str) -> Connection:
-    """Return the cluster that a kubeconfig names, or the one around this pod.
-
-    Raises:
-        ConfigError: There is none.
-
-    """
-    if not kubeconfig:
-        return in_cluster()
-    from nfd.kube import kubeconfig as files  # noqa: PLC0415 - not in a pod
-
-    return files.load(*kubeconfig.split(os.pathsep))
-
-
-def client_of(
-    component: str, connection: Connection, *, idle: int, **more: Any
-) -> Client:
-    """Return a client that keeps `idle` connections open: one for each writer."""
-    made = connect.client(component, connection, **more)
-    return made.but(transport=HttpTransport(connection, idle=idle))
 
 
 class Agent:

@@ -18,6 +18,7 @@ from nfd.kube.resources import LEASES, JsonObject
 from nfd.labels import ANNOTATION_NS
 from nfd.master.guard import HeldCause
 
+LEASE = "nfd-master.nfd.kubernetes.io"
 HELD = f"{ANNOTATION_NS}/held"
 CONFIRMED = f"{ANNOTATION_NS}/confirmed"
 _TRIES = 5

@@ -11,8 +11,7 @@ import yaml
 from nfd.cli import main
 from nfd.kube.resources import LEASES, NODEFEATURERULES, NODEFEATURES, NODES
 from nfd.labels import ANNOTATION_NS, FEATURE_NS
-from nfd.master.agent import LEASE
-from nfd.master.holds import CONFIRMED, HELD
+from nfd.master.holds import CONFIRMED, HELD, LEASE
 from tests.fakeapi.server import FakeApi
 from tests.master.agents import running
 from tests.master.test_controller import RULE

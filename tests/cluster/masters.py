@@ -10,7 +10,8 @@ from typing import Any
 import attrs
 
 from nfd.kube.clock import Stop
-from nfd.master.agent import Agent, Options, client_of, connection_of
+from nfd.master.agent import Agent
+from nfd.master.options import Options, client_of, connection_of
 from nfd.publish.nodefeature import WORKER_VERSION
 from nfd.publish.ownership import NODE_NAME_LABEL
 from tests.cluster.controlplane import ControlPlane

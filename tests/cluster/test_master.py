@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from nfd.master.agent import GATES
+from nfd.master.options import GATES
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.masters import ANS, FNS, NFD, Space, master
 from tests.cluster.processes import free_port

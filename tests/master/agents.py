@@ -11,7 +11,8 @@ import attrs
 from nfd.kube.clock import Stop
 from nfd.kube.resources import NODES
 from nfd.labels import FEATURE_NS
-from nfd.master.agent import Agent, Options
+from nfd.master.agent import Agent
+from nfd.master.options import Options
 from tests.fakeapi.server import FakeApi
 
 NOWHERE = "/nonexistent/nfd-master.conf"

@@ -19,11 +19,12 @@ from nfd.kube.resources import (
     NODEFEATURES,
     NODES,
 )
-from nfd.master.agent import LEASE, Agent, Options
+from nfd.master.agent import Agent
 from nfd.master.config import Selector
 from nfd.master.guard import LOST
-from nfd.master.holds import CONFIRMED, confirmation, incidents
+from nfd.master.holds import CONFIRMED, LEASE, confirmation, incidents
 from nfd.master.namespaces import Namespaces
+from nfd.master.options import Options
 from nfd.publish.demand import CONFIGMAP
 from nfd.publish.nodefeature import POD_UID, REFUSED
 from tests.fakeapi.server import FakeApi

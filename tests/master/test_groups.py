@@ -4,8 +4,8 @@ from typing import Any
 
 from nfd.features import Features
 from nfd.kube.resources import NODEFEATUREGROUPS, NODEFEATURES, NODES
-from nfd.master.agent import GATES
 from nfd.master.groups import member, status_of
+from nfd.master.options import GATES
 from nfd.rules.load import load_document
 from nfd.rules.sets import Sets
 from tests.fakeapi.server import FakeApi
