@@ -15,6 +15,7 @@ from tests.cluster.tools import tools
 from tests.deploy.chart import CHART, ROOT, Manifest, containers, render
 from tests.deploy.kustomize import NAMESPACE
 from tests.deploy.matrix import CUSTOM, EVERYTHING, RENDERED, rendered
+from tests.deploy.upstream import upstreams_values
 
 pytestmark = pytest.mark.usefixtures("helm")
 
@@ -201,12 +202,17 @@ def test_crds_are_applied_as_the_manual_says(
     assert len(done.stdout.splitlines()) == 3
 
 
-def test_install_and_uninstall(whole_control_plane: ControlPlane) -> None:
-    """A new release comes up, and leaves nothing but the CRDs."""
+def test_install_and_uninstall(
+    whole_control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    """A new release with upstream's values comes up, and leaves nothing but the CRDs."""
     plane, namespace = whole_control_plane, "installed"
     plane.node("installed-node")
     apps = f"/apis/apps/v1/namespaces/{namespace}"
-    _helm(plane, namespace, "install", str(CHART), "--create-namespace")
+    values = tmp_path / "values.json"
+    values.write_text(json.dumps(upstreams_values()))
+    arguments = ("--create-namespace", "--values", str(values))
+    _helm(plane, namespace, "install", str(CHART), *arguments)
 
     plane.wait_for(
         lambda: _ready(plane, f"{apps}/daemonsets/{NAME}-worker"), wanted=True

@@ -19,12 +19,12 @@ import pytest
 import yaml
 
 import nfd
-from tests.cluster.api import RefusedError
+from tests.cluster.api import MERGE_PATCH, RefusedError
 from tests.cluster.binaries import KUBERNETES, KWOK
 from tests.cluster.conftest import UPSTREAM_DEFINITIONS, require
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.kubelets import Kubelets
-from tests.cluster.masters import ANS, API_VERSION, FNS, NFD
+from tests.cluster.masters import ANS, API_VERSION, FNS, NFD, Space, master
 from tests.cluster.roles import RBAC
 from tests.cluster.test_chart import (
     NAME,
@@ -162,6 +162,38 @@ def test_kustomize_over_upstreams(plane: ControlPlane, tmp_path: Path) -> None:
     _kubectl(plane, "apply", "-f", str(upstream))  # and back
     back = [plane.admin.get(path)["metadata"]["uid"] for path in paths]
     assert back == before
+
+
+def test_beside_upstream(plane: ControlPlane) -> None:
+    """A master with an instance name takes away what is its own alone."""
+    space = Space(plane, "beside")
+    for namespace in ("", "upstream"):
+        space.namespace(namespace)
+    name = space.node()
+    theirs = {f"{ANS}/feature-labels": "shared", f"{ANS}/taints": TAINT}
+    plane.admin.patch(
+        f"/api/v1/nodes/{name}",
+        {
+            "metadata": {"labels": {f"{FNS}/shared": "1"}, "annotations": theirs},
+            "spec": {"taints": RULE["taints"]},
+        },
+        content_type=MERGE_PATCH,
+        fieldManager="nfd-master",
+    )
+    space.feature({"labels": {"shared": "1"}}, namespace="beside-upstream")
+    space.feature({"labels": {"ours": "1"}}, name="ours")
+
+    def labels() -> set[str]:
+        return space.labels().keys() & {"shared", "ours"}
+
+    with master(plane, space.name, instance="second", options="enableTaints: true"):
+        plane.wait_for(labels, {"shared", "ours"})
+        space.delete_feature(namespace="beside-upstream")
+        space.delete_feature(name="ours")
+        plane.wait_for(labels, {"shared"})
+
+    assert space.taints() == [TAINT]
+    assert theirs.items() <= space.read()["metadata"]["annotations"].items()
 
 
 # ---- the state that upstream leaves ----------------------------------------------

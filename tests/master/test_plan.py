@@ -272,6 +272,20 @@ def test_first_taint_is_guarded_by_its_absence() -> None:
     assert {"op": "test", "path": "/spec/taints", "value": None} in steps[1].operations
 
 
+def test_many_labels_are_guarded_by_one_test() -> None:
+    """A new Node of eighty labels is tested for its version, not eighty times."""
+    many = Wanted(labels={f"{FNS}/k{i}": "1" for i in range(80)})
+    few = Wanted(labels={f"{FNS}/k{i}": "1" for i in range(3)})
+
+    (step,) = planned(node(), many).steps
+    tests = [op["path"] for op in step.operations if op["op"] == "test"]
+
+    assert tests == ["/metadata/uid", "/metadata/resourceVersion"]
+    assert len(planned(node(), few).steps[0].operations) == 10
+    after, _ = write(node(), many)
+    assert many.labels.items() <= after["metadata"]["labels"].items()
+
+
 def test_every_step_is_bound_to_the_node() -> None:
     """A Node created again under the same name is another Node."""
     steps = planned(
