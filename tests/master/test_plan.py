@@ -281,7 +281,7 @@ def test_many_labels_are_guarded_by_one_test() -> None:
     tests = [op["path"] for op in step.operations if op["op"] == "test"]
 
     assert tests == ["/metadata/uid", "/metadata/resourceVersion"]
-    assert len(planned(node(), few).steps[0].operations) == 10
+    assert len(planned(node(), few).steps[0].operations) == 9
     after, _ = write(node(), many)
     assert many.labels.items() <= after["metadata"]["labels"].items()
 
