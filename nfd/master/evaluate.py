@@ -34,6 +34,7 @@ from nfd.rules.sets import Matched, Sets
 
 Timed: TypeAlias = Callable[[Rule, float], None]  # seconds of one evaluation
 
+_RECENT = 32  # whole evaluations kept
 _KEPT = 50_000  # results of rules kept; a few hundred bytes each
 
 
@@ -94,14 +95,20 @@ class Evaluator:
         self._store = store
         self._timed = timed
         self._reads = [tuple(sorted(r.reads - {MATCHED_FEATURE})) for r in self.rules]
-        self._bulky = [bool(r.reads.intersection(BULKY)) for r in self.rules]
         self._kept: dict[Hashable, RuleResult] = {}
+        self._recent: dict[str, Evaluation] = {}
         self.evaluations = 0  # rules really run
 
     def node(self, name: str) -> Evaluation:
-        """Evaluate all rules for one node."""
+        """Evaluate all rules for one node.
+
+        The last few nodes are kept: each is planned again after its write.
+        """
         store = self._store
         heard = hear(store.of_node(name), store.about, self.scope)
+        recent = self._recent.get(name)
+        if recent is not None and recent.heard == heard:
+            return recent
         objects = [trusted_part(s, self.scope) for s in heard.objects]
         merged = MergedSets(store.pool, objects)
         unknown, settled = self._unknown(objects)
@@ -133,7 +140,11 @@ class Evaluator:
             if trusted is not stored:
                 refused += set_refusals(stored, trusted)
         output = combine(results, sets, matched, self.policy, labels)
-        return Evaluation(name, output, heard, tuple(refused))
+        made = Evaluation(name, output, heard, tuple(refused))
+        if len(self._recent) >= _RECENT:
+            del self._recent[next(iter(self._recent))]
+        self._recent[name] = made
+        return made
 
     def sets_of(self, name: str) -> Sets | None:
         """Return the feature sets of a node; None where nobody speaks for it."""
