@@ -4,6 +4,7 @@ A path that does not exist yet is awaited at the nearest folder above it that do
 """
 
 import ctypes
+import errno
 import os
 import struct
 from collections.abc import Iterable, Mapping
@@ -94,27 +95,43 @@ class Inotify:
         return name == "..data" and wanted.rpartition("/")[0] == folder
 
     def _arm(self) -> list[str]:
+        """Watch the folders that matter now; what cannot be watched is returned.
+
+        Folders may appear between a look and the watch on the one above them, so
+        that nobody tells of them: it looks again until nothing is new.
+        """
         problems: list[str] = []
-        wanted: set[str] = set()
-        for path in self._paths:
-            wanted.add(_folder_of(path))
-            if os.path.isdir(path):
-                with os.scandir(path) as entries:
-                    wanted |= {
-                        e.path for e in entries if e.is_dir(follow_symlinks=False)
-                    }
-        watched = set(self._folders.values())
-        for folder in sorted(wanted - watched):
-            wd = self._libc.inotify_add_watch(self.fd, os.fsencode(folder), _MASK)
-            if wd < 0:
-                problems.append(f"{folder}: {os.strerror(ctypes.get_errno())}")
-            else:
-                self._folders[wd] = folder
+        refused: set[str] = set()
+        while True:
+            wanted = self._wanted()
+            missing = sorted(wanted - set(self._folders.values()) - refused)
+            if not missing:
+                break
+            for folder in missing:
+                wd = self._libc.inotify_add_watch(self.fd, os.fsencode(folder), _MASK)
+                if wd >= 0:
+                    self._folders[wd] = folder
+                    continue
+                number = ctypes.get_errno()
+                refused.add(folder)
+                if number != errno.ENOENT:  # it is gone again already
+                    problems.append(f"{folder}: {os.strerror(number)}")
         for wd, folder in list(self._folders.items()):
             if folder not in wanted:
                 del self._folders[wd]
                 self._libc.inotify_rm_watch(self.fd, wd)
         return problems
+
+    def _wanted(self) -> set[str]:
+        wanted: set[str] = set()
+        for path in self._paths:
+            wanted.add(_folder_of(path))
+            try:
+                entries = list(os.scandir(path))
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            wanted |= {e.path for e in entries if e.is_dir(follow_symlinks=False)}
+        return wanted
 
 
 def _folder_of(path: str) -> str:

@@ -173,11 +173,27 @@ class Storm:
                 found.append(name)
         return found
 
+    def caught_up(self) -> bool:
+        """Tell whether the master has seen the newest of everything.
+
+        Nodes may be as wanted while news of a short absence is still on its way.
+        """
+        newest = {
+            (obj["metadata"]["namespace"], obj["metadata"]["name"]): obj["metadata"][
+                "resourceVersion"
+            ]
+            for obj in self.api.all(NODEFEATURES)
+        }
+        with self.master.agent.controller.changing() as fleet:
+            seen = {k: f.version for k, f in fleet.features.objects.items()}
+            rules = [r.labels for listed in fleet._rules.values() for r in listed]
+        return newest == seen and rules == [{self.rule_label: "true"}]
+
     def calm(self) -> None:
         """Wait until everything is as wanted: from here on removals are judged."""
         for switch in self.api._switches:
             switch.lift()
-        self.api.wait_for(lambda: not self.different(), 60)
+        self.api.wait_for(lambda: not self.different() and self.caught_up(), 60)
         assert self.master.agent.controller.wait_idle(60)
         self.truth.settle()
 

@@ -89,6 +89,24 @@ def test_folder_that_comes_later_is_awaited(inotify: Inotify, tmp_path: Path) ->
     assert inotify.read() == {"local"}
 
 
+def test_folders_that_come_while_it_looks(
+    inotify: Inotify, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Made after the look and before the watch above them, nobody tells of them."""
+    path = tmp_path / "a" / "b"
+    add = inotify._libc.inotify_add_watch
+
+    def late(*arguments: object) -> object:
+        path.mkdir(parents=True, exist_ok=True)
+        return add(*arguments)
+
+    monkeypatch.setattr(inotify._libc, "inotify_add_watch", late)
+    inotify.watch({str(path): ["local"]})
+    (path / "x").write_text("1")
+
+    assert inotify.read() == {"local"}
+
+
 def test_swapped_configmap_is_told(inotify: Inotify, tmp_path: Path) -> None:
     """Only the link `..data` changes; the file's own link never does."""
     configmap(tmp_path, "..1", "a")
