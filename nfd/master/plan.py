@@ -118,9 +118,10 @@ def plan(
         *feature_notes.operations("metadata", "annotations"),
         *_note_operations(notes, wide),
     ]
-    last = _note_operations({**notes, **{k: v for k, v in wide.items() if v}}, final)
+    written = {k: v for k, v in {**notes, **wide}.items() if v or k not in wide}
+    last = _note_operations(written, final)
     ordered: list[tuple[Literal["node", "status"], list[Operation]]] = [
-        ("node", _one_guard(node, _with_parents(node, first))),
+        ("node", _with_parents(node, first)),
         ("status", resources.operations),
         ("node", taints.operations),
         ("node", last),
@@ -135,7 +136,11 @@ def plan(
     return NodePlan(
         node=node.name,
         uid=node.uid,
-        steps=tuple(Step(target, (guard, *ops)) for target, ops in ordered if ops),
+        steps=tuple(
+            Step(target, (guard, *_versioned(node, ops)))
+            for target, ops in ordered
+            if ops
+        ),
         added=tuple(k for _, p in parts for k in p.add),
         changed=tuple(k for _, p in parts for k in p.replace),
         removals=tuple(Removal(kind, k) for kind, p in parts for k in p.remove),
@@ -177,18 +182,22 @@ def _note_operations(
     ).operations("metadata", "annotations")
 
 
-def _one_guard(node: NodeState, ops: list[Operation]) -> list[Operation]:
-    """Test the Node's version once, where that spares many tests for absence.
+def _versioned(node: NodeState, ops: list[Operation]) -> list[Operation]:
+    """Test the Node's version where something goes, or where much is added.
 
-    A new Node gets some eighty labels, and each test costs the API server about ten
-    microseconds. A Node that changed meanwhile refuses the patch as it would for one
-    key; it is then read and planned again.
+    A removal that the API server carries out late, after its answer was lost and the
+    key came back, would pass a test of the old value; it does not pass this one. A new
+    Node gets some eighty labels, and each test for absence costs the API server about
+    ten microseconds, which one test of the version spares. A Node that changed
+    meanwhile refuses the patch; it is then read and planned again.
     """
+    goes = any(op["op"] == "remove" or op["path"] == "/spec/taints" for op in ops)
     rest = [op for op in ops if op["op"] != "test" or op["value"] is not None]
-    if len(ops) - len(rest) <= _MANY or not node.resource_version:
+    many = len(ops) - len(rest) > _MANY
+    if not node.resource_version or not (goes or many):
         return ops
     version = patch.expect(("metadata", "resourceVersion"), node.resource_version)
-    return [version, *rest]
+    return [version, *(rest if many else ops)]
 
 
 def _with_parents(node: NodeState, ops: list[Operation]) -> list[Operation]:

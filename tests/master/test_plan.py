@@ -13,7 +13,7 @@ from nfd.master.state import NodeState, Tracking, Wanted
 from nfd.master.taints import parse_taints
 from nfd.publish.ownership import Hold
 from nfd.rules.model import Taint
-from tests.master.patching import apply
+from tests.master.patching import PatchRefusedError, apply
 
 TRACKING = Tracking.of()
 FNS = "feature.node.kubernetes.io"
@@ -270,6 +270,18 @@ def test_first_taint_is_guarded_by_its_absence() -> None:
     steps = planned(node(), Wanted(taints=(Taint("k", "NoSchedule"),))).steps
 
     assert {"op": "test", "path": "/spec/taints", "value": None} in steps[1].operations
+
+
+def test_late_removal_is_refused() -> None:
+    """A patch carried out after its answer was lost, when the label is back."""
+    document = node({f"{FNS}/k": "1"}, {TRACKING.labels: "k"})
+    (late,) = planned(document, Wanted()).steps
+
+    after, _ = write(document, Wanted())
+    after, _ = write(after, Wanted(labels={f"{FNS}/k": "1"}))
+
+    with pytest.raises(PatchRefusedError):
+        apply(after, late.operations)
 
 
 def test_many_labels_are_guarded_by_one_test() -> None:
