@@ -5,7 +5,6 @@ as `-x=false`. Parsing stops at the first word that is no flag. Sources: the Go
 documentation of package flag, spec/worker.md section 3.1, spec/master.md section 2.12.
 """
 
-import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TextIO
@@ -294,9 +293,3 @@ def _default(flag: Flag) -> str:
     value = flag.default
     shown = ",".join(value) if isinstance(value, tuple) else str(value)
     return f" (default {shown.lower() if flag.boolean else shown})"
-
-
-def program_name(default: str) -> str:
-    """Return the name that this program was started by, as usage texts show it."""
-    name = os.path.basename(sys.argv[0]) if sys.argv else ""
-    return name if name.startswith("nfd") else default
