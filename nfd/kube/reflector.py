@@ -78,6 +78,8 @@ class Reflector:
     that has just started denies what it allows a moment later, it asks sooner at
     first where it cannot do without, or has had the right before. `on_error` is
     called with every failure, in the reflector's thread. All times are seconds.
+    With `whole_lists` the lists, in pages, are of whole objects even where
+    `metadata_only` has the watch tell metadata alone.
 
     `synced` is set by the first complete list and stays. `error` is what is wrong
     now, None while all is well. `contact` is the client's monotonic time of the last
@@ -91,6 +93,7 @@ class Reflector:
     label_selector: str = ""
     field_selector: str = ""
     metadata_only: bool = False
+    whole_lists: bool = False
     page_size: int = 500
     streaming_lists: bool = True
     watch_seconds: float = 300.0
@@ -174,7 +177,8 @@ class Reflector:
 
     def _list(self, client: Client) -> bool:
         """Get a complete list; return whether a watch has to follow."""
-        if self.streaming_lists and not self._pages_next:
+        mixed = self.metadata_only and self.whole_lists
+        if self.streaming_lists and not self._pages_next and not mixed:
             try:
                 self._watch(client, initial=True)
             except (Unreachable, BadAnswer):
@@ -205,7 +209,7 @@ class Reflector:
             self.namespace,
             label_selector=self.label_selector,
             field_selector=self.field_selector,
-            metadata_only=self.metadata_only,
+            metadata_only=self.metadata_only and not self.whole_lists,
             limit=limit,
             metadata=metadata,
         ):

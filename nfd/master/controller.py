@@ -129,6 +129,7 @@ class Controller:
         self._features = self._reflector(NODEFEATURES, self.feature_feed)
         nodes = NodeFeed(self.changing, self._now, self._look_whole)
         self._nodes = self._reflector(NODES, nodes, metadata_only=True)
+        self._nodes.whole_lists = bool(config.startup_taints)
 
     # --- running ----------------------------------------------------------------
 
@@ -159,7 +160,6 @@ class Controller:
         start("nfd-rules", lambda: self._rules.run(stop))
         start("nfd-features", lambda: self._features.run(stop))
         start("nfd-nodes", lambda: self._run_nodes(stop))
-        start("nfd-taints", lambda: self._look_for_taints(stop))
         for number in range(self.settings.writers):
             start(f"nfd-writer-{number}", lambda: self._write_jobs(stop))
         with stop.calling(self._wake):
@@ -197,6 +197,7 @@ class Controller:
         """Take in a new configuration; the number of writers stays."""
         with self.changing() as fleet:
             self.settings = settings
+            self._nodes.whole_lists = bool(config.startup_taints)
             fleet.configure(config, self._now())
 
     @contextlib.contextmanager
@@ -204,7 +205,8 @@ class Controller:
         """Hold the lock to read or change the fleet, then wake the loop."""
         with self._changed:
             yield self.fleet
-            self._changed.notify_all()
+            if self.fleet.synced:  # before, nobody could do anything about it
+                self._changed.notify_all()
 
     def wait_idle(self, seconds: float) -> bool:
         """Wait until nothing is left to plan or write; tell whether that is so."""
@@ -257,30 +259,6 @@ class Controller:
         with self._changed:
             self._changed.wait_for(lambda: self._rules_taken or stop.is_set())
         self._nodes.run(stop)
-
-    def _look_for_taints(self, stop: Stop) -> None:
-        """Read whole Nodes once, for start-up taints on those that need no write.
-
-        New Nodes show theirs in the answer to the first write.
-        """
-        client = self._client
-        while not client.clock.wait(stop, _TICK):
-            if not self.is_leader or not self.idle:
-                continue
-            wanted = self.fleet.config.startup_taints
-            if not self._nodes.metadata_only or not wanted:
-                return
-            try:
-                for node in client.list(NODES, limit=self.settings.page_size):
-                    taints = (node.get("spec") or {}).get("taints") or ()
-                    if any(taint.get("key") in wanted for taint in taints):
-                        with self.changing() as fleet:
-                            fleet.node_written({"kind": "Node", **node})
-            except ApiError as error:
-                self.observer.trouble(error)
-                client.clock.wait(stop, 60.0)
-            else:
-                return
 
     # --- the loop -----------------------------------------------------------------
 
@@ -350,12 +328,16 @@ class Controller:
                 return None
             if self._blind and (name in self._unsure or name not in self.fleet.nodes):
                 self._busy.add(name)
-                look = functools.partial(self._look_before, name)
-                self._jobs.put(_Job(name, look))
+                self._jobs.put(_Job(name, functools.partial(self._look_before, name)))
                 continue
             considered = self.fleet.consider(name, now)
-            if considered.plan and self.settings.publish:
+            if not self.settings.publish:
+                return considered
+            if considered.plan:
                 self._busy.add(name)
+            elif self.fleet.may_hide_startup_taint(name):
+                self._busy.add(name)
+                self._jobs.put(_Job(name, functools.partial(self._look_before, name)))
             return considered
         return None
 

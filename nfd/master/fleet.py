@@ -222,25 +222,25 @@ class Fleet:
         node = NodeState.from_object(obj)
         if self._node_listing is not None:
             self._node_listing.add(node.name)
-        before = self.nodes.get(node.name)
+        before = self.nodes.version(node.name)
         if self.nodes.put(node):
-            created = before is None or before.uid != node.uid
+            created = before is None or before[0] != node.uid
             self.queue.add(node.name, NEW if created else CHANGED)
 
     def node_written(self, obj: Mapping[str, Any]) -> None:
         """Take in the answer to a write, unless a watch has told of a later state."""
-        known = self.nodes.get(obj["metadata"]["name"])
-        if known is None or known.uid != obj["metadata"]["uid"]:
+        known = self.nodes.version(obj["metadata"]["name"])
+        if known is None or known[0] != obj["metadata"]["uid"]:
             return
-        versions = (known.resource_version, obj["metadata"].get("resourceVersion", ""))
+        versions = (known[1], obj["metadata"].get("resourceVersion", ""))
         if all(v.isdigit() for v in versions) and int(versions[0]) > int(versions[1]):
             return
         self.node_put(obj)
 
     def node_missing(self, name: str, uid: str) -> None:
         """Forget a Node that a request did not find, but no successor of it."""
-        known = self.nodes.get(name)
-        if known is not None and known.uid == uid:
+        known = self.nodes.version(name)
+        if known is not None and known[0] == uid:
             self.node_deleted(name)
 
     def node_deleted(self, name: str) -> None:
@@ -443,6 +443,17 @@ class Fleet:
         for older in self._older:
             proven |= self._keys(older, name) - self._wanted_keys(name)
         return Hold(everything=True, proven=frozenset(proven))
+
+    def may_hide_startup_taint(self, name: str) -> bool:
+        """Tell whether a Node that somebody speaks for was never seen whole.
+
+        New Nodes show their taints in the answer to the first write; some need none.
+        """
+        return (
+            bool(self.config.startup_taints)
+            and name in self.features.nodes
+            and self.nodes.is_partial(name)
+        )
 
     def _may_lift(self, node: NodeState, evaluation: Evaluation) -> bool:
         """Start-up taints go when a NodeFeature of this very Node was written."""

@@ -1,13 +1,13 @@
 """The Nodes of a fleet as planning needs them, packed.
 
 A labelled Node has some eighty labels; five thousand of them as dicts would take
-tens of megabytes, as packed JSON they take a few.
+tens of megabytes, packed they take a few.
 """
 
-import json
+import marshal
 import zlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 
@@ -15,11 +15,27 @@ from nfd.master.state import NodeState
 from nfd.publish.ownership import Managers
 
 
+_VERSION = 2  # of marshal: later ones refer back to shared objects
+
+
+class _Parts(NamedTuple):
+    """What is packed of a Node, in this order."""
+
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    writers: dict[str, str]
+    noters: dict[str, str]
+    taints: tuple[Any, ...] | None
+    capacity: dict[str, str] | None
+    allocatable: dict[str, str] | None
+
+
 @attrs.define(slots=True)
 class _Held:
     uid: str
     version: str
     created: str
+    whole: bool
     data: bytes
 
 
@@ -37,38 +53,53 @@ class NodeStore:
         before = self._nodes.get(node.name)
         if before is not None and before.uid != node.uid:
             before = None
-        if before is not None and node.taints is None:
-            known = json.loads(zlib.decompress(before.data))
-            node = attrs.evolve(
-                node,
-                taints=known["taints"],
-                capacity=known["capacity"],
-                allocatable=known["allocatable"],
-            )
-        data = zlib.compress(_text(node), 1)
+        whole = node.taints is not None
+        if before is not None:
+            seen = before.version == node.resource_version and node.resource_version
+            if seen and (before.whole or not whole):
+                return False  # a watch repeats what the answer to a write said
+            if before.whole and not whole:
+                known = _unpack(before.data)
+                whole = True
+                node = attrs.evolve(
+                    node,
+                    taints=known.taints,
+                    capacity=known.capacity,
+                    allocatable=known.allocatable,
+                )
+        data = _pack(node)
         self._nodes[node.name] = _Held(
-            node.uid, node.resource_version, node.created, data
+            node.uid, node.resource_version, node.created, whole, data
         )
         return before is None or before.data != data
+
+    def is_partial(self, name: str) -> bool:
+        """Tell whether only metadata of a Node was ever seen, not its taints."""
+        held = self._nodes.get(name)
+        return held is not None and not held.whole
+
+    def version(self, name: str) -> tuple[str, str] | None:
+        """Return the uid and resourceVersion of a Node."""
+        held = self._nodes.get(name)
+        return None if held is None else (held.uid, held.version)
 
     def get(self, name: str) -> NodeState | None:
         """Return a Node."""
         held = self._nodes.get(name)
         if held is None:
             return None
-        plain = json.loads(zlib.decompress(held.data))
-        taints = plain["taints"]
+        parts = _unpack(held.data)
         return NodeState(
             name=name,
             uid=held.uid,
             resource_version=held.version,
             created=held.created,
-            labels=plain["labels"],
-            annotations=plain["annotations"],
-            managers=Managers(plain["writers"], plain["noters"]),
-            taints=None if taints is None else tuple(taints),
-            capacity=plain["capacity"],
-            allocatable=plain["allocatable"],
+            labels=parts.labels,
+            annotations=parts.annotations,
+            managers=Managers(parts.writers, parts.noters),
+            taints=parts.taints,
+            capacity=parts.capacity,
+            allocatable=parts.allocatable,
         )
 
     def drop(self, name: str) -> bool:
@@ -90,14 +121,19 @@ class NodeStore:
         return sum(len(h.data) for h in self._nodes.values())
 
 
-def _text(node: NodeState) -> bytes:
-    plain: dict[str, Any] = {
-        "labels": node.labels,
-        "annotations": node.annotations,
-        "writers": node.managers.labels,
-        "noters": node.managers.annotations,
-        "taints": node.taints,
-        "capacity": node.capacity,
-        "allocatable": node.allocatable,
-    }
-    return json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()
+def _pack(node: NodeState) -> bytes:
+    """Pack; maps keep their order, which is that of the API server: sorted."""
+    parts = (
+        node.labels,
+        node.annotations,
+        node.managers.labels,
+        node.managers.annotations,
+        node.taints,
+        node.capacity,
+        node.allocatable,
+    )
+    return zlib.compress(marshal.dumps(parts, _VERSION), 1)
+
+
+def _unpack(data: bytes) -> _Parts:
+    return _Parts(*marshal.loads(zlib.decompress(data)))  # noqa: S302 - `_pack` wrote it

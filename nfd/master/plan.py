@@ -113,10 +113,14 @@ def plan(
         wide[tracking.resources] = tracking_text(resources.plan.owned | before)
         both = taints.plan.owned | {ident_of(t) for t in listed}
         wide[tracking.taints] = taints_text(both, wanted, listed)
+    # A new Node gets some eighty labels, and each test for absence costs the API server
+    # about ten microseconds, which one test of the version spares.
+    many = len(labels.add) + len(feature_notes.add) > _MANY
+    absence = not (many and node.resource_version)
     first = [
-        *labels.operations("metadata", "labels"),
-        *feature_notes.operations("metadata", "annotations"),
-        *_note_operations(notes, wide),
+        *labels.operations("metadata", "labels", absence=absence),
+        *feature_notes.operations("metadata", "annotations", absence=absence),
+        *_note_operations(notes, wide, absence=absence),
     ]
     written = {k: v for k, v in {**notes, **wide}.items() if v or k not in wide}
     last = _note_operations(written, final)
@@ -137,7 +141,7 @@ def plan(
         node=node.name,
         uid=node.uid,
         steps=tuple(
-            Step(target, (guard, *_versioned(node, ops)))
+            Step(target, (guard, *_versioned(node, ops, always=not absence)))
             for target, ops in ordered
             if ops
         ),
@@ -168,7 +172,7 @@ def _written_by(managers: Mapping[str, str], manager: str) -> frozenset[str]:
 
 
 def _note_operations(
-    current: Mapping[str, str], wanted: Mapping[str, str]
+    current: Mapping[str, str], wanted: Mapping[str, str], *, absence: bool = True
 ) -> list[Operation]:
     """Set or drop our own annotations; nobody else may write these."""
     return MapPlan(
@@ -179,25 +183,23 @@ def _note_operations(
             if v and k in current and current[k] != v
         },
         remove={k: current[k] for k, v in wanted.items() if not v and k in current},
-    ).operations("metadata", "annotations")
+    ).operations("metadata", "annotations", absence=absence)
 
 
-def _versioned(node: NodeState, ops: list[Operation]) -> list[Operation]:
-    """Test the Node's version where something goes, or where much is added.
+def _versioned(
+    node: NodeState, ops: list[Operation], *, always: bool
+) -> list[Operation]:
+    """Test the Node's version where something goes, or `always`.
 
     A removal that the API server carries out late, after its answer was lost and the
-    key came back, would pass a test of the old value; it does not pass this one. A new
-    Node gets some eighty labels, and each test for absence costs the API server about
-    ten microseconds, which one test of the version spares. A Node that changed
-    meanwhile refuses the patch; it is then read and planned again.
+    key came back, would pass a test of the old value; it does not pass this one. A Node
+    that changed meanwhile refuses the patch; it is then read and planned again.
     """
     goes = any(op["op"] == "remove" or op["path"] == "/spec/taints" for op in ops)
-    rest = [op for op in ops if op["op"] != "test" or op["value"] is not None]
-    many = len(ops) - len(rest) > _MANY
-    if not node.resource_version or not (goes or many):
+    if not node.resource_version or not (goes or always):
         return ops
     version = patch.expect(("metadata", "resourceVersion"), node.resource_version)
-    return [version, *(rest if many else ops)]
+    return [version, *ops]
 
 
 def _with_parents(node: NodeState, ops: list[Operation]) -> list[Operation]:

@@ -76,7 +76,7 @@ class NodeState:
     def from_object(cls, node: Mapping[str, Any]) -> "NodeState":
         """Reduce a Node, or the PartialObjectMetadata of one."""
         meta = node["metadata"]
-        whole = node.get("kind") != "PartialObjectMetadata" and "status" in node
+        whole = node.get("kind") != "PartialObjectMetadata" and "spec" in node
         spec = node.get("spec") or {}
         status = node.get("status") or {}
         return cls(

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 _PACK_FROM = 160  # bytes; shorter texts do not get smaller
 _VERSION = 2  # of marshal: later ones refer back to shared objects
-_LEVEL = 4  # of compression: a third of the time of 6 for a tenth more bytes
+_LEVEL = 1  # of compression: a third of the time of 6 for a fifth more bytes
 _PARSED = 256  # parsed sets kept at hand
 
 
@@ -150,13 +150,30 @@ def _by_key(features: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 def _check(parts: list[Any]) -> None:
-    """Check the shape of one set, by reading it as features are read."""
+    """Check the shape of one set; where in doubt by reading it as features are read."""
+    flags, attributes, instances = parts
+    if (
+        (flags is None or type(flags) is dict)
+        and (attributes is None or _is_text_map(attributes))
+        and (instances is None or _are_instances(instances))
+    ):
+        return
     Features.from_spec(
         {
             kind: {"": {"elements": elements}}
             for kind, elements in zip(_KINDS, parts, strict=True)
             if elements is not None
         }
+    )
+
+
+def _is_text_map(value: Any) -> bool:
+    return type(value) is dict and {*map(type, value.values())} <= {str}
+
+
+def _are_instances(value: Any) -> bool:
+    return type(value) is list and all(
+        type(each) is dict and _is_text_map(each.get("attributes")) for each in value
     )
 
 

@@ -117,12 +117,18 @@ class MapPlan:
     def __bool__(self) -> bool:
         return bool(self.add or self.replace or self.remove)
 
-    def operations(self, *path: str) -> list[Operation]:
-        """Return guarded operations: each tests what was there, or that nothing was."""
+    def operations(self, *path: str, absence: bool = True) -> list[Operation]:
+        """Return guarded operations: each tests what was there, or that nothing was.
+
+        Without `absence` additions are not tested: for a patch that tests the version
+        of the whole object.
+        """
         ops: list[Operation] = []
         for key, value in sorted(self.add.items()):
             at = (*path, key)
-            ops += [patch.expect(at, None), patch.add(at, value)]
+            if absence:
+                ops.append(patch.expect(at, None))
+            ops.append(patch.add(at, value))
         for key, (old, new) in sorted(self.replace.items()):
             at = (*path, key)
             ops += [patch.expect(at, old), patch.replace(at, new)]

@@ -30,6 +30,7 @@ class OwnNode:
     labels: Mapping[str, str]
     managers: Mapping[str, str]  # label key → manager that wrote it last
     bare: bool = False  # has no map of labels at all
+    resource_version: str = ""
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, Any]) -> "OwnNode":
@@ -39,6 +40,7 @@ class OwnNode:
             metadata.get("labels") or {},
             managers_of(metadata).labels,
             metadata.get("labels") is None,
+            metadata.get("resourceVersion", ""),
         )
 
     @property
@@ -108,6 +110,11 @@ def plan_labels(
         if node.bare:
             at = ("metadata", "labels")
             operations[:0] = [patch.expect(at, None), patch.add(at, {})]
+        if planned.remove and node.resource_version:
+            # A removal carried out late, after its answer was lost and the key came
+            # back, would pass a test of the old value.
+            at = ("metadata", "resourceVersion")
+            operations.insert(0, patch.expect(at, node.resource_version))
         operations.insert(0, patch.same_object(node.uid))
     return LabelsPlan(
         tuple(operations),

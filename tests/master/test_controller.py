@@ -194,13 +194,15 @@ def test_stale_view_of_a_node_is_looked_up() -> None:
                 node = fleet.nodes.get("n1")
                 assert node is not None
                 wrong = {**node.labels, f"{FEATURE_NS}/a": "other"}
-                fleet.nodes.put(attrs.evolve(node, labels=wrong))
+                fleet.nodes.put(
+                    attrs.evolve(node, labels=wrong, resource_version="1")
+                )
             api.put(NODEFEATURES, feature("n1", {"a": "2"}))
             wait_for(controller, api, "n1", {"host": "n1", "a": "2"})
 
 
 def test_startup_taints_of_nodes_that_need_no_write_are_lifted() -> None:
-    """Metadata alone shows no taints: whole Nodes are read once, in pages."""
+    """Metadata alone shows no taints: the first list, in pages, is of whole Nodes."""
     taint = {"key": "nfd.node.kubernetes.io/startup", "effect": "NoSchedule"}
     other = {"key": "v.io/mine", "effect": "NoSchedule"}
     with FakeApi() as api:
@@ -215,10 +217,38 @@ def test_startup_taints_of_nodes_that_need_no_write_are_lifted() -> None:
         node["spec"]["taints"] = [taint, other]
         api.put(NODES, node)
 
+        del api.requests[:]
         with running(api, Seen(), page_size=2):
             api.wait_for(lambda: api.get(NODES, "n1")["spec"]["taints"] == [other])
 
         assert len(api.asked(verb="list", resource="nodes")) == 2
+        assert not api.asked(verb="get", resource="nodes")
+
+
+def test_startup_taint_of_a_node_that_comes_back_labelled_is_lifted() -> None:
+    """The watch shows metadata only, and there is nothing to write: look once."""
+    taint = {"key": "nfd.node.kubernetes.io/startup", "effect": "NoSchedule"}
+    with FakeApi() as api:
+        api.node("n1", {"host": "n1"})
+        api.put(NODEFEATURES, feature("n1", creationTimestamp="2999-01-01T00:00:00Z"))
+        with running(api, Seen()) as controller:
+            assert controller.wait_idle(10)
+            node = api.get(NODES, "n1")
+            api.remove(NODES, "n1")
+            wait_for_nodes(controller, 0)
+            kept = {k: node["metadata"][k] for k in ("name", "labels", "annotations")}
+            api.put(NODES, {"metadata": kept, "spec": {"taints": [taint]}})
+            api.wait_for(lambda: not api.get(NODES, "n1")["spec"].get("taints"))
+
+        assert len(api.asked(verb="get", resource="nodes")) == 1
+
+
+def wait_for_nodes(controller: Controller, count: int) -> None:
+    """Wait until the controller knows so many Nodes."""
+    with controller._changed:
+        assert controller._changed.wait_for(
+            lambda: len(controller.fleet.nodes) == count, timeout=10
+        )
 
 
 def test_startup_taint_of_a_new_node_is_lifted_once_it_is_labelled() -> None:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import attrs
+
 from nfd.labels import FEATURE_NS
 from nfd.publish.ownership import Hold
 from nfd.worker.nodeplan import OwnNode, plan_labels
@@ -60,6 +62,15 @@ def test_removals_wait_for_the_second_half_and_for_proof() -> None:
 
     assert plan_labels(node, {}, removals=False).operations == ()
     assert plan_labels(node, {}, hold=Hold(keys=frozenset({KEY}))).held == {KEY}
+
+
+def test_a_removal_holds_for_this_version_of_the_node_only() -> None:
+    """A patch whose answer was lost must not take a key that came back since."""
+    node = attrs.evolve(own({KEY: "true"}, nfd_worker=(KEY,)), resource_version="7")
+
+    version = {"op": "test", "path": "/metadata/resourceVersion", "value": "7"}
+    assert version in plan_labels(node, {}).operations
+    assert version not in plan_labels(node, {KEY: "false"}).operations
 
 
 def test_keys_outside_the_namespaces_are_left_to_the_master() -> None:

@@ -323,6 +323,18 @@ def test_keys_of_others_are_yielded_one_by_one() -> None:
         assert "label feature.node.kubernetes.io/a" not in r.troubles.now()
 
 
+def test_a_node_that_changed_is_read_again_before_a_removal() -> None:
+    with rig((NODE,)) as r:
+        r.publish(TWO)
+        r.api.node(NAME, {A: "true", B: "true", "zone": "1"})
+        r.asked()
+
+        r.publish(ONE)
+
+        assert r.asked() == ["patch nodes 422", "get nodes 200", "patch nodes 200"]
+        assert r.node_labels() == {A: "true", "zone": "1"}
+
+
 def test_foreign_labels_stay_for_ever() -> None:
     with rig() as r:
         r.api.node(NAME, {"zone": "1", key("by-hand"): "1"})
