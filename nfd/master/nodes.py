@@ -14,7 +14,6 @@ import attrs
 from nfd.master.state import NodeState
 from nfd.publish.ownership import Managers
 
-
 _VERSION = 2  # of marshal: later ones refer back to shared objects
 
 
@@ -123,7 +122,7 @@ class NodeStore:
 
 def _pack(node: NodeState) -> bytes:
     """Pack; maps keep their order, which is that of the API server: sorted."""
-    parts = (
+    parts: tuple[Any, ...] = (
         node.labels,
         node.annotations,
         node.managers.labels,

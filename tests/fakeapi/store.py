@@ -81,6 +81,7 @@ class Store:
         }
         self._objects: dict[tuple[str, str], dict[Key, JsonObject]] = {}
         self._rests: dict[str, Page] = {}
+        self.now: Callable[[], str] = _now  # what objects are stamped with
 
     def all(
         self, resource: Resource, namespace: str, wanted: Selector
@@ -143,7 +144,7 @@ class Store:
             if key in self._of(resource):
                 raise refusals.already_exists(resource, key[1])
             metadata["uid"] = str(uuid.uuid4())
-            metadata["creationTimestamp"] = _now()
+            metadata["creationTimestamp"] = self.now()
             metadata.pop("resourceVersion", None)
             metadata.pop("managedFields", None)
             if is_custom(resource):
@@ -252,7 +253,7 @@ class Store:
             new,
             manager=write.manager,
             subresource=write.subresource,
-            time=_now(),
+            time=self.now(),
         )
         if write.dry_run:
             version = old["metadata"]["resourceVersion"] if old else ""

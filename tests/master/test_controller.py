@@ -194,11 +194,16 @@ def test_stale_view_of_a_node_is_looked_up() -> None:
                 node = fleet.nodes.get("n1")
                 assert node is not None
                 wrong = {**node.labels, f"{FEATURE_NS}/a": "other"}
-                fleet.nodes.put(
-                    attrs.evolve(node, labels=wrong, resource_version="1")
-                )
+                fleet.nodes.put(attrs.evolve(node, labels=wrong, resource_version="1"))
             api.put(NODEFEATURES, feature("n1", {"a": "2"}))
             wait_for(controller, api, "n1", {"host": "n1", "a": "2"})
+
+
+def put_later(api: FakeApi, obj: dict[str, Any]) -> None:
+    """Put a NodeFeature with a later date than that of any Node."""
+    today, api.store.now = api.store.now, lambda: "2999-01-01T00:00:00Z"
+    api.put(NODEFEATURES, obj)
+    api.store.now = today
 
 
 def test_startup_taints_of_nodes_that_need_no_write_are_lifted() -> None:
@@ -208,9 +213,7 @@ def test_startup_taints_of_nodes_that_need_no_write_are_lifted() -> None:
     with FakeApi() as api:
         for i in range(3):
             api.node(f"n{i}", {"host": f"n{i}"})
-            api.put(
-                NODEFEATURES, feature(f"n{i}", creationTimestamp="2999-01-01T00:00:00Z")
-            )
+            put_later(api, feature(f"n{i}"))
         with running(api, Seen()) as controller:
             assert controller.wait_idle(10)
         node = api.get(NODES, "n1")
@@ -230,7 +233,7 @@ def test_startup_taint_of_a_node_that_comes_back_labelled_is_lifted() -> None:
     taint = {"key": "nfd.node.kubernetes.io/startup", "effect": "NoSchedule"}
     with FakeApi() as api:
         api.node("n1", {"host": "n1"})
-        api.put(NODEFEATURES, feature("n1", creationTimestamp="2999-01-01T00:00:00Z"))
+        put_later(api, feature("n1"))
         with running(api, Seen()) as controller:
             assert controller.wait_idle(10)
             node = api.get(NODES, "n1")
@@ -255,7 +258,7 @@ def test_startup_taint_of_a_new_node_is_lifted_once_it_is_labelled() -> None:
     """The answer to the first write shows it; labels come first."""
     taint = {"key": "nfd.node.kubernetes.io/startup", "effect": "NoSchedule"}
     with FakeApi() as api:
-        api.put(NODEFEATURES, feature("n1", creationTimestamp="2999-01-01T00:00:00Z"))
+        put_later(api, feature("n1"))
         with running(api, Seen()) as controller:
             assert controller.wait_idle(10)
             node = {"metadata": {"name": "n1"}, "spec": {"taints": [taint]}}
