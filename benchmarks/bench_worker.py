@@ -2,19 +2,24 @@
 
 Runs `nfd-worker` as a pod would, against the fake API server of the tests (TLS), on
 this machine or a host root given, in both publish modes; prints figures beside the
-budgets of DESIGN section 7 and upstream's. Needs the packages of the tests.
+budgets of DESIGN section 7 and upstream's. The device event is a real one of the kernel:
+a tap interface is made, which needs root. Needs the packages of the tests.
 Run: `python benchmarks/bench_worker.py [--root ROOT]`.
 """
 
 import argparse
+import fcntl
 import os
 import signal
+import struct
 import subprocess  # noqa: TID251 - a benchmark runs what it measures
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,6 +33,9 @@ BUDGET_RSS, BUDGET_DIRTY, GOAL_DIRTY = 36.0, 24.0, 32.0
 UPSTREAM_RSS, UPSTREAM_DIRTY = 38.4, 8.8
 IDLE_SECONDS = 10.0
 PASSES = 10
+TAP = "nfdbench0"
+TUNSETIFF, TAP_WITHOUT_HEADER = 0x400454CA, 0x0002 | 0x1000  # linux/if_tun.h
+IMPORTS = 15
 # What a pod has: the API server in the environment, a token in a folder.
 LAUNCH = """
 import functools, os, sys
@@ -130,14 +138,14 @@ def measure(publish: str, root: str) -> bool:
         api.admission.append(fence)
         bench = Bench(api, Path(name), publish, root)
         try:
-            return figures(bench, publish)
+            return figures(bench, publish, root)
         finally:
             print(
                 f"  SIGTERM to exit            {bench.close() * 1000:8.0f} ms (≤ 2000)"
             )
 
 
-def figures(bench: Bench, publish: str) -> bool:
+def figures(bench: Bench, publish: str, root: str) -> bool:
     api, pid = bench.api, bench.process.pid
     seen = bench.labels if "node" in publish.split(",") else bench.published
     wait(lambda: any("feature." in k for k in seen()))
@@ -177,7 +185,67 @@ def figures(bench: Bench, publish: str) -> bool:
     print(f"  processor, between passes  {share:8.2f} %")
     local = reaction(bench, seen)
     print(f"  rule file to label         {local * 1000:8.0f} ms (< 1000)")
+    if root == "/":
+        print_device_reaction(bench, seen)
     return rss <= BUDGET_RSS and dirty <= BUDGET_DIRTY
+
+
+def print_device_reaction(bench: Bench, seen: Callable[[], dict[str, str]]) -> None:
+    """Time a new network interface, by the kernel's event, until it makes a label."""
+    term = f"{{feature: network.virtual, matchExpressions: {{name: {{op: In, value: [{TAP}]}}}}}}"
+    rule = f'{{name: r, labels: {{tap: "true"}}, matchFeatures: [{term}]}}'
+    bench.config.write_text(f"sources: {{custom: [{rule}]}}\n")
+    wait(lambda: not any(k.endswith("bench") for k in seen()))
+
+    def there() -> bool:
+        return any(k.endswith("tap") for k in seen())
+
+    try:
+        with tap_interface():
+            came = wait(there)
+        went = wait(lambda: not there())
+    except OSError as error:
+        print(f"  device event to label             not measured: {error}")
+        return
+    print(f"  device added to label      {came * 1000:8.0f} ms (< 1000)")
+    print(f"  device gone to label gone  {went * 1000:8.0f} ms (< 1000)")
+
+
+@contextmanager
+def tap_interface() -> Iterator[None]:
+    """Have a network interface that goes again at the end.
+
+    Raises:
+        OSError: The kernel or its permissions do not let us.
+
+    """
+    device = os.open("/dev/net/tun", os.O_RDWR)
+    try:
+        asked = struct.pack("16sH22x", TAP.encode(), TAP_WITHOUT_HEADER)
+        fcntl.ioctl(device, TUNSETIFF, asked)
+        yield
+    finally:
+        os.close(device)
+
+
+def print_import_budget() -> None:
+    """Compare the start of an interpreter with that of one that imports the worker."""
+    code = "import nfd.cli.worker, sys; print(len(sys.modules))"
+    times: dict[str, list[float]] = {"pass": [], code: []}
+    said = ""
+    for _ in range(IMPORTS):
+        for each, taken in times.items():
+            start = time.perf_counter()
+            done = subprocess.run(
+                [sys.executable, "-c", each], check=True, capture_output=True, text=True
+            )
+            taken.append(time.perf_counter() - start)
+            said = done.stdout.strip() or said
+    bare, worker = (median(taken) * 1000 for taken in times.values())
+    print(
+        f"import nfd.cli.worker: {said} modules, {worker:.0f} ms,"
+        f" {worker / bare:.1f} times bare Python ({bare:.0f} ms)"
+    )
 
 
 def reaction(bench: Bench, seen: Callable[[], dict[str, str]]) -> float:
@@ -194,6 +262,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", default="/")
     root = parser.parse_args().root
+    print_import_budget()
     good = [measure(mode, root) for mode in ("nodefeature,node", "nodefeature", "node")]
     return 0 if all(good) else 1
 

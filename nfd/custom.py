@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from nfd.errors import ConfigError, RuleError
 from nfd.features import Features
 from nfd.hostroot import HostRoot
-from nfd.labels import Label, Provenance, Refusal
+from nfd.labels import Label, Provenance, RuleLabels
 
 if TYPE_CHECKING:  # the rule engine costs a scan without rules a third of its time
     from nfd.rules.model import Rule
@@ -47,12 +47,12 @@ class CustomSource:
 
         return run_rules(self.rules, features)
 
-    def labels(self, features: Features) -> tuple[list[Label], list[Refusal]]:
+    def labels(self, features: Features) -> RuleLabels:
         """Return the labels that rules make, and the rules that gave no answer."""
         if not self._added and not features.unknown:
-            return _static_labels(features), []
+            return RuleLabels(_static_labels(features))
         made = self.evaluate(features)
-        return list(made.labels), list(made.refused)
+        return RuleLabels(list(made.labels), list(made.refused), made.unknown_rules)
 
     def explain(self, name: str, features: Features) -> list[str]:
         """Tell term by term what the rule of this name found."""

@@ -18,6 +18,7 @@ from nfd.labels import (
     Label,
     Provenance,
     Refusal,
+    RuleLabels,
     key_problem,
     split_key,
     value_problem,
@@ -64,8 +65,8 @@ class LabelRules(Protocol):
         """As `Source.label_priority`."""
         ...
 
-    def labels(self, features: Features) -> tuple[list[Label], list[Refusal]]:
-        """Return the wanted labels, keys as they are, and what rules refused."""
+    def labels(self, features: Features) -> RuleLabels:
+        """Return the wanted labels, keys as they are, and what came of the rules."""
         ...
 
 
@@ -90,11 +91,15 @@ class Plan(NamedTuple):
 
 
 class Collected(NamedTuple):
-    """Labels by key; what was refused; label sources that raised, with the error."""
+    """Labels by key; what was refused; label sources that raised, with the error.
+
+    `unknown_rules` is as in `RuleLabels`.
+    """
 
     labels: Mapping[str, Label]
     refused: tuple[Refusal, ...] = ()
     failed: Mapping[str, str] = MappingProxyType({})
+    unknown_rules: frozenset[str] = frozenset()
 
 
 @attrs.frozen(slots=True)
@@ -140,6 +145,7 @@ def collect_labels(plan: Plan, results: Mapping[str, SourceResult]) -> Collected
     labels: dict[str, Label] = {}
     refused: list[Refusal] = []
     failed: dict[str, str] = {}
+    unknown: frozenset[str] = frozenset()
     allowed = _whitelist(plan.label_whitelist)
     makers: list[Source[Any] | LabelRules] = [
         s for s in plan.sources if s.name in plan.label_sources
@@ -152,7 +158,7 @@ def collect_labels(plan: Plan, results: Mapping[str, SourceResult]) -> Collected
                 wanted = _source_labels(maker, results.get(maker.name), plan)
             else:
                 everything = merge(r.features for r in results.values())
-                wanted, refusals = maker.labels(everything)
+                wanted, refusals, unknown = maker.labels(everything)
                 refused += refusals
         except Exception as error:  # noqa: BLE001 - a plug-in costs only itself
             failed[maker.name] = f"labels: {describe(error)}"
@@ -168,7 +174,7 @@ def collect_labels(plan: Plan, results: Mapping[str, SourceResult]) -> Collected
                     _refusal(before, f"overwritten by source {maker.name!r}")
                 )
             labels[label.key] = label
-    return Collected(dict(sorted(labels.items())), tuple(refused), failed)
+    return Collected(dict(sorted(labels.items())), tuple(refused), failed, unknown)
 
 
 def _source_labels(

@@ -5,8 +5,9 @@ Rules: the Kubernetes documentation "Labels and Selectors", spec/worker.md secti
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import attrs
 
@@ -53,6 +54,18 @@ class Refusal:
     value: str
     reason: str
     provenance: Provenance = Provenance()
+
+
+class RuleLabels(NamedTuple):
+    """What rules made of features: labels, what was refused, and open questions.
+
+    `unknown_rules` names the rules whose outcome cannot be known now: the labels that
+    they made before stay.
+    """
+
+    labels: list[Label]
+    refused: Sequence[Refusal] = ()
+    unknown_rules: frozenset[str] = frozenset()
 
 
 def split_key(key: str) -> tuple[str, str]:

@@ -75,7 +75,7 @@ def test_static_rules_do_without_the_engine(
     )
     made = CustomSource().evaluate(found)
 
-    assert (list(made.labels), []) == CustomSource().labels(found)
+    assert (list(made.labels), ()) == CustomSource().labels(found)[:2]
 
 
 def test_the_engine_stays_unloaded_without_rules() -> None:

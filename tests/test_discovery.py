@@ -21,7 +21,7 @@ from nfd.discovery import (
 from nfd.errors import NfdError
 from nfd.features import Features
 from nfd.hostroot import HostRoot, Recorder
-from nfd.labels import Label, Provenance, Refusal
+from nfd.labels import Label, Provenance, Refusal, RuleLabels
 from nfd.source import LabelValue, Source
 from tests import tiny
 
@@ -276,10 +276,10 @@ class Rules:
     label_priority: int = 10
     seen: Features | None = None
 
-    def labels(self, features: Features) -> tuple[list[Label], list[Refusal]]:
+    def labels(self, features: Features) -> RuleLabels:
         self.seen = features
         made = Provenance("custom", rule="r")
-        return (
+        return RuleLabels(
             [Label("rule", "1", made), Label("x.io/k", "rule", made)],
             [Refusal("label", "y.io/z", "@a.b.c", "no such element", made)],
         )

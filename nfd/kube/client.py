@@ -20,6 +20,7 @@ from nfd.kube.watch import Watch
 _JSON = "application/json"
 _JSON_PATCH = "application/json-patch+json"
 _MERGE_PATCH = "application/merge-patch+json"
+_STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 _PARTIAL = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1"
 
 _T = TypeVar("_T")
@@ -160,11 +161,34 @@ class Client:
         *,
         subresource: str = "",
         dry_run: bool = False,
+        metadata_only: bool = False,
     ) -> JsonObject:
-        """Apply a JSON patch; a `test` that fails raises `Invalid`."""
+        """Apply a JSON patch; a `test` that fails raises `Invalid`.
+
+        With `metadata_only` the answer holds no more than the metadata.
+        """
         target = Target("patch", resource, name, namespace, subresource)
         patch = [*operations]
-        return self._write("PATCH", target, patch, _JSON_PATCH, dry_run=dry_run)
+        accept = _accept("", metadata_only)
+        return self._write("PATCH", target, patch, _JSON_PATCH, accept, dry_run=dry_run)
+
+    def strategic_patch(
+        self,
+        resource: Resource,
+        name: str,
+        patch: JsonObject,
+        *,
+        metadata_only: bool = False,
+    ) -> JsonObject:
+        """Apply a strategic merge patch, which types that are built in understand.
+
+        For maps the same as a JSON merge patch, and cheaper for the API server. A
+        `metadata.resourceVersion` or `metadata.uid` in it that is not the object's
+        raises `Conflict`.
+        """
+        target = Target("patch", resource, name)
+        accept = _accept("", metadata_only)
+        return self._write("PATCH", target, patch, _STRATEGIC_PATCH, accept)
 
     def merge_patch(
         self,
@@ -236,8 +260,9 @@ class Client:
         target: Target,
         body: Any,
         content_type: str,
+        accept: str = _JSON,
         *,
-        dry_run: bool,
+        dry_run: bool = False,
     ) -> JsonObject:
         query = {"dryRun": "All"} if dry_run else {}
         if self.field_manager:
@@ -248,6 +273,7 @@ class Client:
             target,
             query=query,
             body=text.encode(),
+            accept=accept,
             content_type=content_type,
         )
 

@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 Operation: TypeAlias = dict[str, Any]
+_IDENTITY = ("/metadata/resourceVersion", "/metadata/uid")
 
 
 def pointer(*parts: str) -> str:
@@ -40,6 +41,32 @@ def remove(path: Sequence[str]) -> Operation:
 def same_object(uid: str) -> Operation:
     """The guard against an object that was deleted and made again meanwhile."""
     return expect(("metadata", "uid"), uid)
+
+
+def as_merge(operations: Sequence[Operation]) -> dict[str, Any] | None:
+    """Return the merge patch of the same effect, None where there is none.
+
+    There is one where nothing is removed and the version of the object is tested,
+    which vouches for every other test. Lists are left to JSON patches.
+    """
+    merged: dict[str, Any] = {}
+    versioned = False
+    for operation in operations:
+        path, value = operation["path"], operation.get("value")
+        if operation["op"] == "test":
+            if path not in _IDENTITY:
+                continue
+            versioned = versioned or path == _IDENTITY[0]
+        elif operation["op"] == "remove" or isinstance(value, list):
+            return None
+        *parents, last = (
+            step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:]
+        )
+        place = merged
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        place[last] = dict(value) if isinstance(value, dict) else value
+    return merged if versioned else None
 
 
 def change_map(

@@ -121,7 +121,7 @@ class Looker:
             self._labels,
             collected.labels,
             unsettled=unsettled,
-            unknown_rules=_unknown_rules(collected.refused),
+            unknown_rules=collected.unknown_rules,
         )
         self._labels = labels
         return Seen(
@@ -133,11 +133,6 @@ class Looker:
             unsettled,
             frozenset(labels.keys() - collected.labels.keys()),
         )
-
-
-def _unknown_rules(refused: Collection[Refusal]) -> set[str]:
-    """Find the rules whose outcome is unknown; an error is told the same way."""
-    return {r.key for r in refused if r.kind == "rule" and "unknown: " in r.reason}
 
 
 def published(features: Features, patterns: Collection[str]) -> Features:

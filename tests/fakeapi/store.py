@@ -214,6 +214,14 @@ class Store:
     ) -> JsonObject:
         """What an update may change, depending on the subresource."""
         new = copy.deepcopy(new)
+        uid, has = new.get("metadata", {}).get("uid"), old["metadata"]["uid"]
+        if uid and uid != has:
+            raise refusals.conflict(
+                resource,
+                old["metadata"]["name"],
+                f"Precondition failed: UID in precondition: {uid}, UID in object meta:"
+                f" {has}",
+            )
         fixed = ("uid", "creationTimestamp", "generation", "name", "namespace")
         metadata = {
             **new.get("metadata", {}),

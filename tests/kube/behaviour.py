@@ -294,6 +294,26 @@ def check_dry_run_changes_nothing(world: World) -> None:
         world.client.get(NODES, name_of(ghost))
 
 
+def check_strategic_patch_is_bound_to_the_version(world: World) -> None:
+    """What the master sends a new Node: neither another version nor another Node."""
+    node = world.node(labels={"a": "1"})
+    about = {k: node["metadata"][k] for k in ("uid", "resourceVersion")}
+    wanted = {"a": "2", "example.com/b": "1"}
+    body = {"metadata": {**about, "labels": wanted}}
+    changed = world.client.strategic_patch(
+        NODES, name_of(node), body, metadata_only=True
+    )
+
+    expected = {"behaviour": world.tag, **wanted}
+    assert (expected, True) == (changed["metadata"]["labels"], "spec" not in changed)
+    with pytest.raises(errors.Conflict):
+        world.client.strategic_patch(NODES, name_of(node), body)
+    version = changed["metadata"]["resourceVersion"]
+    other = {"uid": "00000000-0000-0000-0000-000000000000", "resourceVersion": version}
+    with pytest.raises((errors.Conflict, errors.Invalid)):
+        world.client.strategic_patch(NODES, name_of(node), {"metadata": other})
+
+
 def check_merge_patch(world: World) -> None:
     node = world.node(labels={"a": "1", "b": "1"})
     patched = world.client.merge_patch(

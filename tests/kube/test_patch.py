@@ -4,9 +4,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfd.kube.patch import change_map, pointer, remove, same_object
+from nfd.kube.patch import (
+    Operation,
+    add,
+    as_merge,
+    change_map,
+    expect,
+    pointer,
+    remove,
+    replace,
+    same_object,
+)
 from tests.fakeapi import Refusal
-from tests.fakeapi.patching import json_patch
+from tests.fakeapi.patching import json_patch, merge_patch
 
 KEYS = st.sampled_from(["a", "b", "c/d", "e~f", "~1", ""])
 TEXTS = st.sampled_from(["", "1", "2"])
@@ -80,3 +90,43 @@ def test_the_guard_of_identity() -> None:
     assert json_patch(document, operations)["metadata"]["labels"] == {}
     with pytest.raises(Refusal):
         json_patch(document, [same_object("u2"), remove((*PATH, "a"))])
+
+
+VERSION = expect(("metadata", "resourceVersion"), "7")
+
+
+@given(st.dictionaries(KEYS, TEXTS), st.dictionaries(KEYS, TEXTS, min_size=1))
+def test_a_merge_patch_does_what_the_json_patch_does(
+    current: dict[str, str], wanted: dict[str, str]
+) -> None:
+    before = {
+        "metadata": {"resourceVersion": "7", "uid": "u", "labels": current or None}
+    }
+    operations = [same_object("u"), VERSION]
+    if not current:
+        operations += [expect(PATH, None), add(PATH, {})]
+    for key, value in wanted.items():
+        if key in current:
+            operations.append(expect((*PATH, key), current[key]))
+        operations.append(add((*PATH, key), value))
+
+    merged = as_merge(operations)
+
+    assert merged is not None
+    assert merged["metadata"]["resourceVersion"] == "7"
+    assert merge_patch(before, merged) == json_patch(before, operations)
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        [add((*PATH, "a"), "1")],  # nothing vouches for what was read
+        [same_object("u"), add((*PATH, "a"), "1")],
+        [VERSION, expect((*PATH, "a"), "1"), remove((*PATH, "a"))],
+        [VERSION, replace(("spec", "taints"), [])],
+    ],
+)
+def test_no_merge_patch_for_removals_lists_or_without_a_version(
+    operations: list[Operation],
+) -> None:
+    assert as_merge(operations) is None
