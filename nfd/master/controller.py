@@ -1,43 +1,32 @@
-"""The master's one impure module: reflectors feed the fleet, writers carry out plans.
+"""Where the master's threads meet: reflectors feed the fleet, the loop plans.
 
 One lock guards the `Fleet`. Reflector threads take events in, the loop plans one
-Node at a time and hands its first step to a writer thread; the answer of the API
-server is the Node's new state, and planning goes on from there.
+Node at a time and hands its first step to a thread of `Writers`.
 """
 
 import contextlib
-import functools
-import heapq
-import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 import attrs
 
-from nfd.kube import patch
 from nfd.kube.client import Client
 from nfd.kube.clock import Stop
-from nfd.kube.errors import ApiError, Conflict, Forbidden, Invalid, NotFound, NotLeader
+from nfd.kube.errors import ApiError, Forbidden
 from nfd.kube.lease import LeaseElector
 from nfd.kube.reflector import Reflector
-from nfd.kube.resources import (
-    NODEFEATURERULES,
-    NODEFEATURES,
-    NODES,
-    JsonObject,
-)
-from nfd.kube.retry import NO_RETRY, Backoff
+from nfd.kube.resources import NODEFEATURERULES, NODEFEATURES, NODES
 from nfd.master.evaluate import Evaluation, Timed
 from nfd.master.feeds import FeatureFeed, NodeFeed, RuleFeed, rules_of
 from nfd.master.fleet import Considered, Fleet, FleetConfig
 from nfd.master.guard import HeldCause
-from nfd.master.plan import NodePlan, Step
+from nfd.master.plan import NodePlan
 from nfd.master.queue import CHANGED, RESYNC
+from nfd.master.writing import Listener, Writers
 from nfd.rules.load import Loaded
 
 _TICK = 1.0  # seconds between two looks at the clock
-_MANY_OPERATIONS = 12
 
 
 @attrs.frozen(slots=True)
@@ -50,7 +39,7 @@ class ControllerConfig:
     publish: bool = True
 
 
-class Observer(Protocol):
+class Observer(Listener, Protocol):
     """Whoever wants to know: logs, metrics, events, status. Called with no lock."""
 
     def rules_loaded(self, loaded: Mapping[str, Loaded]) -> None:
@@ -61,31 +50,9 @@ class Observer(Protocol):
         """A Node was evaluated; the plan may be empty."""
         ...
 
-    def wrote(self, plan: NodePlan, step: Step) -> None:
-        """A step was written."""
-        ...
-
-    def failed(self, node: str, error: ApiError, failures: int, /) -> None:
-        """A write failed; it will be tried again."""
-        ...
-
     def trouble(self, error: ApiError) -> None:
         """A list or watch failed; it goes on by itself."""
         ...
-
-
-@attrs.frozen(slots=True)
-class _Job:
-    """What a writer does for one Node."""
-
-    node: str
-    work: Callable[[], None]
-
-
-@attrs.define(slots=True)
-class _Blocked:
-    failures: int = 0
-    until: float = 0.0
 
 
 class Controller:
@@ -108,15 +75,9 @@ class Controller:
         self._client = client.but(field_manager=config.tracking.manager)
         self._elector = elector
         self._changed = threading.Condition()
-        self._busy: set[str] = set()
-        self._blocked: dict[str, _Blocked] = {}
-        self._later: list[tuple[float, str]] = []
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._blind = False  # Nodes may not be watched: look before planning
-        self._unsure: set[str] = set()
         self._rules_dirty = False
         self._rules_taken = False
-        self._backoff = Backoff(0.2, 60.0)
         self._resync_at = self._relist_at = self._tick_at = 0.0
         self._threads: list[threading.Thread] = []
         self.rule_feed = RuleFeed(
@@ -133,6 +94,15 @@ class Controller:
         nodes = NodeFeed(self.changing, self._now, self._look_whole)
         self._nodes = self._reflector(NODES, nodes, metadata_only=True)
         self._nodes.whole_lists = bool(config.startup_taints)
+        self._writers = Writers(
+            self._client,
+            settings.writers,
+            self._changed,
+            self.changing,
+            observer,
+            brief=self._metadata_say_enough,
+            elector=elector,
+        )
 
     # --- running ----------------------------------------------------------------
 
@@ -163,13 +133,12 @@ class Controller:
         start("nfd-rules", lambda: self._rules.run(stop))
         start("nfd-features", lambda: self._features.run(stop))
         start("nfd-nodes", lambda: self._run_nodes(stop))
-        for number in range(self.settings.writers):
-            start(f"nfd-writer-{number}", lambda: self._write_jobs(stop))
+        for number in range(self._writers.count):
+            start(f"nfd-writer-{number}", lambda: self._writers.run(stop))
         with stop.calling(self._wake):
             self._resync_at = self._now() + self.settings.resync_period
             guarded(lambda: self._loop(stop))
-        for _ in range(self.settings.writers):
-            self._jobs.put(None)
+        self._writers.end()
         for thread in self._threads:
             thread.join()
         if errors:
@@ -223,8 +192,8 @@ class Controller:
             return self._is_idle()
 
     def _is_idle(self) -> bool:
-        left = len(self.fleet.queue) or self._busy or self._rules_dirty
-        return self.fleet.synced and not left
+        left = len(self.fleet.queue) or self._rules_dirty
+        return self.fleet.synced and not left and self._writers.idle
 
     def _now(self) -> float:
         return self._client.clock.monotonic()
@@ -255,7 +224,7 @@ class Controller:
         """News came about a node; its Node may be another one by now."""
         if self._blind:
             with self._changed:
-                self._unsure.add(node)
+                self._writers.unsure.add(node)
 
     def _run_nodes(self, stop: Stop) -> None:
         """Watch Nodes, once the rules say whether whole ones are needed."""
@@ -271,16 +240,18 @@ class Controller:
                 self._take_rules()
             with self._changed:
                 self._pass_time(self._now())
-                job = self._next()
-                if job is None and not self._rules_dirty:
+                publish = self.settings.publish
+                considered = self._next(publish=publish)
+                if considered is None and not self._rules_dirty:
                     self._changed.notify_all()
                     self._changed.wait(self._pause())
-            if job is not None:
-                self._carry_out(job)
+            if considered is not None:
+                self.observer.planned(considered.evaluation, considered.plan)
+                if considered.plan and publish:
+                    self._writers.write(considered.plan)
 
     def _pass_time(self, now: float) -> None:
-        while self._later and self._later[0][0] <= now:
-            _, name = heapq.heappop(self._later)
+        for name in self._writers.due(now):
             self.fleet.queue.add(name, CHANGED)
         if now < self._tick_at:
             return
@@ -316,155 +287,32 @@ class Controller:
                 self._features.relist()
 
     def _pause(self) -> float:
-        if not self._later:
-            return _TICK
-        return max(0.01, min(_TICK, self._later[0][0] - self._now()))
+        due = self._writers.next_due
+        return _TICK if due is None else max(0.01, min(_TICK, due - self._now()))
 
-    def _next(self) -> Considered | None:
+    def _next(self, *, publish: bool) -> Considered | None:
         """Plan the next Node; None when there is none or all writers are busy."""
         if not self.fleet.synced or not self.is_leader:
             return None
         now = self._now()
-        while len(self._busy) < self.settings.writers:
-            name = self.fleet.queue.pop(self._busy | self._blocked_now(now))
+        writers, fleet = self._writers, self.fleet
+        while writers.free:
+            name = fleet.queue.pop(writers.taken(now))
             if name is None:
                 return None
-            if self._blind and (name in self._unsure or name not in self.fleet.nodes):
-                self._busy.add(name)
-                self._jobs.put(_Job(name, functools.partial(self._look_before, name)))
+            if self._blind and (name in writers.unsure or name not in fleet.nodes):
+                writers.look(name)
                 continue
-            considered = self.fleet.consider(name, now)
-            if not self.settings.publish:
-                return considered
-            if considered.plan:
-                self._busy.add(name)
-            elif self.fleet.may_hide_startup_taint(name):
-                self._busy.add(name)
-                self._jobs.put(_Job(name, functools.partial(self._look_before, name)))
+            considered = fleet.consider(name, now)
+            if publish and considered.plan:
+                writers.take(name)
+            elif publish and fleet.may_hide_startup_taint(name):
+                writers.look(name)
             return considered
         return None
 
-    def _carry_out(self, considered: Considered) -> None:
-        self.observer.planned(considered.evaluation, considered.plan)
-        if considered.plan and self.settings.publish:
-            plan, step = considered.plan, considered.plan.steps[0]
-            self._jobs.put(_Job(plan.node, functools.partial(self._write, plan, step)))
-
-    def _blocked_now(self, now: float) -> set[str]:
-        return {n for n, b in self._blocked.items() if b.until > now}
-
-    # --- writing --------------------------------------------------------------------
-
-    def _write_jobs(self, stop: Stop) -> None:
-        while (job := self._jobs.get()) is not None:
-            if not stop.is_set():
-                job.work()
-            with self._changed:
-                self._busy.discard(job.node)
-                self._changed.notify_all()
-
-    def _look_before(self, name: str) -> None:
-        """Look at a Node that may have changed unseen, then have it planned."""
-        with self._changed:
-            self._unsure.discard(name)
-        try:
-            node = self._client.get(NODES, name)
-        except NotFound:
-            with self.changing() as fleet:
-                fleet.node_deleted(name)
-        except ApiError as error:
-            with self._changed:
-                self._unsure.add(name)
-            self._try_later(name, error)
-        else:
-            with self.changing() as fleet:
-                fleet.node_put(node)
-                fleet.queue.add(name, CHANGED)
-
-    def _write(self, planned: NodePlan, step: Step) -> None:
-        name = planned.node
-        try:
-            answer = self._send(name, step)
-        except NotLeader:
-            self._try_later(name, None)
-        except NotFound:
-            with self.changing() as fleet:
-                fleet.node_missing(name, planned.uid)
-        except (Conflict, Invalid) as error:
-            # The Node is not as we thought; look at it, and plan again.
-            self._look_again(planned, error)
-        except ApiError as error:
-            self._try_later(name, error)
-        else:
-            with self.changing() as fleet:
-                self._blocked.pop(name, None)
-                fleet.node_written(answer)
-            self.observer.wrote(planned, step)
-
-    def _send(self, name: str, step: Step) -> JsonObject:
-        """Write one step; the answer is no larger than what is not known needs it."""
-        client = self._fenced()
-        if step.target == "status":
-            return client.json_patch(NODES, name, step.operations, subresource="status")
-        brief = (
-            self._nodes.metadata_only
-            and not self.fleet.nodes.is_partial(name)
-            and all(op["path"].startswith("/metadata/") for op in step.operations)
-        )
-        # Eighty labels cost the API server a quarter less as a merge patch.
-        if len(step.operations) > _MANY_OPERATIONS:
-            merged = patch.as_merge(step.operations)
-            if merged is not None:
-                return client.strategic_patch(NODES, name, merged, metadata_only=brief)
-        return client.json_patch(NODES, name, step.operations, metadata_only=brief)
-
-    def _fenced(self) -> Client:
-        """Return a client whose requests end before anybody else may lead.
-
-        Raises:
-            NotLeader: The Lease is not held.
-
-        """
-        elector = self._elector
-        if elector is None:
-            return self._client
-        elector.check()
-        spare = elector.lease_duration - elector.renew_deadline
-        timeout = min(self._client.timeout, elector.remaining() + spare)
-        return self._client.but(retry=NO_RETRY, timeout=timeout)
-
-    def _look_again(self, planned: NodePlan, error: ApiError) -> None:
-        name = planned.node
-        try:
-            node = self._client.get(NODES, name)
-        except NotFound:
-            with self.changing() as fleet:
-                fleet.node_missing(name, planned.uid)
-            return
-        except ApiError as second:
-            self._try_later(name, second)
-            return
-        with self.changing() as fleet:
-            if node["metadata"]["uid"] == planned.uid:
-                fleet.node_written(node)
-            else:
-                fleet.node_put(node)
-        self._try_later(name, error)
-
-    def _try_later(self, name: str, error: ApiError | None) -> None:
-        with self._changed:
-            blocked = self._blocked.setdefault(name, _Blocked())
-            blocked.failures += 1
-            wait = self._backoff.seconds(blocked.failures)
-            if error is not None and error.retry_after:
-                wait = max(wait, error.retry_after)
-            if isinstance(error, Forbidden):
-                wait = max(wait, 10.0)
-            blocked.until = self._now() + wait
-            heapq.heappush(self._later, (blocked.until, name))
-            failures = blocked.failures
-        if error is not None and not self._client.stop.is_set():
-            self.observer.failed(name, error, failures)
+    def _metadata_say_enough(self, name: str) -> bool:
+        return self._nodes.metadata_only and not self.fleet.nodes.is_partial(name)
 
     # --- rules ------------------------------------------------------------------------
 

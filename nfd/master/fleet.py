@@ -4,7 +4,7 @@ A state machine: events and the time go in, plans come out; nothing here does I/
 waits. The controller feeds it under one lock. Holds: DESIGN section 6.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -21,12 +21,20 @@ from nfd.master.guard import (
     ObjectKey,
     causes,
 )
-from nfd.master.merging import Scope, about_object, is_worker_made, node_of
+from nfd.master.merging import (
+    Scope,
+    about_object,
+    newest_write,
+    node_of,
+    published_labels,
+)
 from nfd.master.nodes import NodeStore
 from nfd.master.plan import NodePlan, owns_anything, plan
 from nfd.master.queue import CHANGED, NEW, RESYNC, Queue, Urgency
+from nfd.master.settling import Settling
 from nfd.master.state import NodeState, Tracking, Wanted
 from nfd.master.store import FeatureStore
+from nfd.master.taints import may_lift
 from nfd.publish.ownership import NODE_NAME_LABEL, Hold
 from nfd.rules.model import Rule
 from nfd.rules.policy import Policy
@@ -78,12 +86,8 @@ class Fleet:
         self._synced = {"features": False, "nodes": False, "rules": False}
         self._first_list: float | None = None
         self._last_list = 0.0
-        self._settled = False
+        self.settling = Settling()
         self.rules_confirmed = True  # by a second list, where one was asked for
-        # Until settled: keys proven to be gone by what this process saw, and the
-        # evaluators from before edits that it saw.
-        self._proven: dict[str, set[str]] = {}
-        self._older: list[Evaluator] = []
         self._waiting: set[str] = set()  # nodes with removals that wait
         self._edit_left: set[str] = set()  # nodes not yet planned since an edit
 
@@ -118,10 +122,10 @@ class Fleet:
                 node,
                 uid=meta.get("uid", ""),
                 features=spec.get("features") or {},
-                labels=_text_map(spec.get("labels")),
+                labels=published_labels(spec.get("labels")),
                 about=about_object(meta),
                 created=meta.get("creationTimestamp") or "",
-                published=_newest_write(meta),
+                published=newest_write(meta),
                 version=version,
             )
         except (NfdError, TypeError, KeyError, AttributeError, ValueError) as error:
@@ -132,9 +136,7 @@ class Fleet:
         returned = self.losses.returned((_AWAY, node)) or returned
         if before is not None and before.same_content(stored) and not returned:
             return
-        if before_keys:
-            gone = before_keys - self._wanted_keys(node)
-            self._proven.setdefault(node, set()).update(gone)
+        self.settling.changed(self._evaluator, node, before_keys)
         if before is not None and before.node != node:
             self.queue.add(before.node, CHANGED)
         self.queue.add(node, CHANGED)
@@ -181,7 +183,7 @@ class Fleet:
 
     def _note_silent_nodes(self, now: float) -> None:
         """Nodes that carry things of ours while nobody speaks for them."""
-        if not all(self._synced.values()) or self._settled:
+        if not all(self._synced.values()) or self.settling.done:
             return
         for name in self.nodes:
             if name in self.features.nodes:
@@ -193,23 +195,9 @@ class Fleet:
     def _keys_before(self, key: ObjectKey) -> set[str]:
         """Until settled: what the node of an object gets before a change of it."""
         stored = self.features.get(key)
-        if self._settled or stored is None:
+        if stored is None:
             return set()
-        return self._wanted_keys(stored.node)
-
-    def _wanted_keys(self, node: str) -> set[str]:
-        return self._keys(self._evaluator, node)
-
-    @staticmethod
-    def _keys(evaluator: Evaluator, node: str) -> set[str]:
-        output = evaluator.node(node).output
-        taints = {f"{t.key}:{t.effect}" for t in output.taints}
-        return {
-            *output.labels,
-            *output.annotations,
-            *output.extended_resources,
-            *taints,
-        }
+        return self.settling.wanted(self._evaluator, stored.node)
 
     # --- Nodes --------------------------------------------------------------
 
@@ -248,7 +236,7 @@ class Fleet:
         self.nodes.drop(name)
         self.queue.discard(name)
         self._waiting.discard(name)
-        self._proven.pop(name, None)
+        self.settling.forget(name)
         self._edit_left.discard(name)
         self.edits.would_lose(name, ())
 
@@ -289,8 +277,8 @@ class Fleet:
         self._edited(now, first=not self.synced)
 
     def _edited(self, now: float, *, first: bool) -> None:
-        if self.synced and not first and not self._settled:
-            self._older = [*self._older[-3:], self._evaluator]
+        if self.synced and not first:
+            self.settling.edited(self._evaluator)
         self._evaluator = self._evaluate_with()
         if not first:
             self.edits.edited(now)
@@ -316,7 +304,7 @@ class Fleet:
 
     def _note_first(self, now: float) -> None:
         """The first complete list counts for nodes that became known after it."""
-        if self.synced and self._first_list is not None and not self._settled:
+        if self.synced and self._first_list is not None and not self.settling.done:
             self._note_silent_nodes(now)
             self.losses.listed(self._known() - self.losses.pending().keys(), now)
 
@@ -324,17 +312,15 @@ class Fleet:
         """Whether another complete list of NodeFeatures is due to prove something."""
         if not self.synced or now - self._last_list < self.config.limits.list_interval:
             return False
-        if not self._settled and not self._waiting and not self.losses.unproven:
+        if not self.settling.done and not self._waiting and not self.losses.unproven:
             self._settle(now)
-        return not self._settled or self.losses.unproven
+        return not self.settling.done or self.losses.unproven
 
     def _settle(self, now: float) -> None:
         """The second list is in: what is not wanted now was not lost on the way."""
-        if self._settled:
+        if self.settling.done:
             return
-        self._settled = True
-        self._proven.clear()
-        self._older.clear()
+        self.settling.end()
         silent = {n for (space, n) in self.losses.pending() if space == _AWAY}
         waiting = self._waiting - silent
         if waiting:
@@ -351,9 +337,7 @@ class Fleet:
             node = self._node_of_loss(key)
             before = self._keys_before(key)
             self.features.drop(key)
-            if before:
-                gone = before - self._wanted_keys(node)
-                self._proven.setdefault(node, set()).update(gone)
+            self.settling.changed(self._evaluator, node, before)
             self.queue.add(node, CHANGED)
         self._count_edit(now)
         for name in self.edits.due(now):
@@ -419,8 +403,9 @@ class Fleet:
             self._waiting.add(name)
         else:
             self._waiting.discard(name)
-        if not planned and self._may_lift(node, evaluation):
-            lift = self.config.startup_taints
+        lift = self.config.startup_taints
+        about = self.features.about
+        if not planned and may_lift(node, lift, evaluation.heard.objects, about):
             planned = self._plan(node, attrs.evolve(wanted, lift=lift))
         return Considered(evaluation, planned)
 
@@ -435,14 +420,11 @@ class Fleet:
     def _unproven(self, name: str) -> Hold:
         """Hold removals that lack proof: after a start, or when objects are lost."""
         silent = (_AWAY, name) in self.losses.pending()
-        if self._settled and not silent:
+        if self.settling.done and not silent:
             return Hold()
         if silent:
             return Hold(everything=True)
-        proven = set(self._proven.get(name, ()))
-        for older in self._older:
-            proven |= self._keys(older, name) - self._wanted_keys(name)
-        return Hold(everything=True, proven=frozenset(proven))
+        return Hold(everything=True, proven=self.settling.proven(self._evaluator, name))
 
     def may_hide_startup_taint(self, name: str) -> bool:
         """Tell whether a Node that somebody speaks for was never seen whole.
@@ -455,22 +437,6 @@ class Fleet:
             and self.nodes.is_partial(name)
         )
 
-    def _may_lift(self, node: NodeState, evaluation: Evaluation) -> bool:
-        """Start-up taints go when a NodeFeature of this very Node was written."""
-        if not node.taints or not self.config.startup_taints:
-            return False
-        if not any(t["key"] in self.config.startup_taints for t in node.taints):
-            return False
-        for stored in evaluation.heard.objects:
-            about = self.features.about(stored)
-            if not is_worker_made(stored, about):
-                continue
-            if node.uid in about.get("owners", ()):
-                return True
-            newest = max(stored.created, stored.published)
-            return bool(newest) and newest >= node.created
-        return False
-
 
 def _both(left: Hold, right: Hold) -> Hold:
     if left.everything and right.everything:
@@ -478,19 +444,3 @@ def _both(left: Hold, right: Hold) -> Hold:
     else:
         proven = left.proven if left.everything else right.proven
     return Hold(left.everything or right.everything, left.keys | right.keys, proven)
-
-
-def _text_map(labels: Any) -> dict[str, str]:
-    labels = labels or {}
-    if not isinstance(labels, Mapping) or not all(
-        isinstance(v, str) for v in labels.values()
-    ):
-        raise NfdError(f"spec.labels: expected a map of text, got {labels!r:.80}")
-    return dict(labels)
-
-
-def _newest_write(meta: Mapping[str, Any]) -> str:
-    times: Iterable[str] = (
-        str(e.get("time") or "") for e in meta.get("managedFields") or ()
-    )
-    return max(times, default="")

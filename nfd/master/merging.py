@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 
+from nfd.errors import NfdError
 from nfd.labels import Provenance, Refusal
 from nfd.master.store import StoredFeature
 from nfd.publish import nodefeature as nf
@@ -169,6 +170,27 @@ def about_object(metadata: Mapping[str, Any]) -> dict[str, Any]:
         "unknown": sorted(nf.unknown_sets(metadata)),
     }
     return {key: value for key, value in about.items() if value}
+
+
+def published_labels(labels: Any) -> dict[str, str]:
+    """Return `spec.labels` of a NodeFeature.
+
+    Raises:
+        NfdError: They are no map of text.
+
+    """
+    labels = labels or {}
+    if not isinstance(labels, Mapping) or not all(
+        isinstance(v, str) for v in labels.values()
+    ):
+        raise NfdError(f"spec.labels: expected a map of text, got {labels!r:.80}")
+    return dict(labels)
+
+
+def newest_write(metadata: Mapping[str, Any]) -> str:
+    """Return the time (RFC 3339) of the newest write that managedFields tell of."""
+    entries = metadata.get("managedFields") or ()
+    return max((str(e.get("time") or "") for e in entries), default="")
 
 
 def origin_of(stored: StoredFeature) -> Provenance:

@@ -4,12 +4,14 @@ Pure.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, Literal
 
 from nfd.kube import patch
 from nfd.kube.patch import Operation
+from nfd.master.merging import is_worker_made
 from nfd.master.state import NodeState, Part, Tracking, Wanted
+from nfd.master.store import StoredFeature
 from nfd.publish.ownership import MapPlan, plan_map
 from nfd.rules.model import Taint
 
@@ -76,6 +78,29 @@ def plan_taints(
     ]
     result += [_raw_taint(t) for i, t in target.items() if i in planned.add]
     return Part(planned, _taint_operations(node, result), lifted)
+
+
+def may_lift(
+    node: NodeState,
+    startup_taints: Container[str],
+    heard: Iterable[StoredFeature],
+    about: Callable[[StoredFeature], Mapping[str, Any]],
+) -> bool:
+    """Tell whether start-up taints may go: a worker has looked at this very Node.
+
+    Its NodeFeature is owned by the Node, or is no older.
+    """
+    if not any(taint["key"] in startup_taints for taint in node.taints or ()):
+        return False
+    for stored in heard:
+        said = about(stored)
+        if not is_worker_made(stored, said):
+            continue
+        if node.uid in said.get("owners", ()):
+            return True
+        newest = max(stored.created, stored.published)
+        return bool(newest) and newest >= node.created
+    return False
 
 
 def ident_of(taint: Taint) -> str:

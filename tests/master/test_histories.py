@@ -98,7 +98,7 @@ def test_restart_in_trouble_writes_nothing(trouble: Callable[[FakeApi], None]) -
             api.wait_for(lambda: master.agent.controller.synced, 20)
             fleet = master.agent.controller.fleet
             api.wait_for(lambda: len(fleet.features) == NODE_COUNT, 20)
-            api.wait_for(lambda: fleet._settled, 20)
+            api.wait_for(lambda: fleet.settling.done, 20)
             assert master.agent.controller.wait_idle(20)
 
         assert node_writes(api) == []
@@ -111,7 +111,7 @@ def test_rules_that_one_list_does_not_show() -> None:
         converge(api)
         api.streaming_lists = False
         with running(api, options=QUICK) as master:
-            api.wait_for(lambda: master.agent.controller.fleet._settled, 20)
+            api.wait_for(lambda: master.agent.controller.fleet.settling.done, 20)
             empty_rules_once(api)
             master.agent.controller._rules.relist()
             feed = master.agent.controller.rule_feed
@@ -238,7 +238,7 @@ def test_upgrade_from_upstream_takes_over_without_one_write() -> None:
         before = [api.get(NODES, f"n{i}") for i in range(5)]
         uids = [o["metadata"]["uid"] for o in api.all(NODEFEATURES)]
         with running(api, options=QUICK) as master:
-            api.wait_for(lambda: master.agent.controller.fleet._settled, 20)
+            api.wait_for(lambda: master.agent.controller.fleet.settling.done, 20)
             assert master.agent.controller.wait_idle(20)
 
         assert [api.get(NODES, f"n{i}") for i in range(5)] == before
@@ -255,7 +255,7 @@ def test_upgrade_owns_what_upstream_owned() -> None:
         api.put(NODEFEATURES, upstream_feature("n0"))
         api.put(RULES, RULE)
         with running(api, options=QUICK) as master:
-            api.wait_for(lambda: master.agent.controller.fleet._settled, 20)
+            api.wait_for(lambda: master.agent.controller.fleet.settling.done, 20)
             api.remove(RULES, "gpu")
             api.wait_for(lambda: ours(api, "n0") == {"a": "1"}, 20)
             api.wait_for(lambda: not api.get(NODES, "n0")["spec"].get("taints"), 20)
