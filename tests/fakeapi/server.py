@@ -152,6 +152,7 @@ class FakeApi:
         if self.store.find(resource, key) is None:
             return self.store.create(resource, new, done)
         metadata.pop("resourceVersion", None)
+        metadata.pop("uid", None)
         return self.store.update(resource, key, lambda _: new, done)
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> JsonObject:
