@@ -9,21 +9,20 @@ from typing import Any
 import pytest
 
 import nfd
-from nfd.check import (
+from nfd.check import check
+from nfd.cli import main
+from nfd.config.worker import decode_tree, with_profiles
+from nfd.custom import config_rules_of
+from nfd.discovery import Discovery
+from nfd.errors import NfdError, UsageError
+from nfd.profile import (
     Wanted,
-    check,
     load_profiles,
     parse_profile,
     profile_config,
     profile_names,
     unite,
-    with_profiles,
 )
-from nfd.cli import main
-from nfd.config.worker import decode_tree
-from nfd.custom import config_rules_of
-from nfd.discovery import Discovery
-from nfd.errors import NfdError, UsageError
 from nfd.registry import installed
 
 FEATURE = "feature.node.kubernetes.io"
@@ -67,7 +66,7 @@ def test_there_are_profiles() -> None:
 def test_profiles_fit_the_sources(name: str) -> None:
     """What a profile says exists: devices, settings, and rules that are valid."""
     (profile,) = load_profiles([name])
-    config = with_profiles(None, [profile], installed())
+    config = with_profiles(None, [name], installed())
 
     assert profile.needs
     assert all(need.without and need.made_by for need in profile.needs)
@@ -168,8 +167,8 @@ def test_profiles_add_to_a_configuration() -> None:
         }
     }
     classes = installed()
-    profiles = load_profiles(["nvidia-device-plugin", "intel"])
-    config = with_profiles(decode_tree(tree, classes), profiles, classes)
+    names = ["nvidia-device-plugin", "intel"]
+    config = with_profiles(decode_tree(tree, classes), names, classes)
     pci = config.sources["pci"]
 
     assert pci.device_class_whitelist == ("0c03", "02", "03")
@@ -179,7 +178,7 @@ def test_profiles_add_to_a_configuration() -> None:
 
 
 def test_defaults_need_nothing() -> None:
-    config = with_profiles(None, load_profiles(["gpu-operator"]), installed())
+    config = with_profiles(None, ["gpu-operator"], installed())
 
     assert config.sources["pci"].device_label_formats == ("class,vendor", "vendor")
 

@@ -4,13 +4,7 @@ import argparse
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from nfd.check import (
-    Need,
-    ProfileResult,
-    check,
-    load_profiles,
-    profile_names,
-)
+from nfd.check import ProfileResult, check
 from nfd.cli import options
 from nfd.cli.output import to_json
 from nfd.cli.targets import read_text
@@ -19,6 +13,7 @@ from nfd.discovery import Runner, discover
 from nfd.errors import NfdError, UsageError
 from nfd.explain import explain
 from nfd.hostroot import Recorder
+from nfd.profile import Need, load_profiles, profile_names
 from nfd.registry import installed
 
 EXAMPLES = """\

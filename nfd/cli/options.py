@@ -183,10 +183,9 @@ def load_config(
 
         config = load(registry, file=text, options=args.options)
     if getattr(args, "for_profiles", None):
-        from nfd.check import load_profiles, with_profiles  # noqa: PLC0415 - as above
+        from nfd.config.worker import with_profiles  # noqa: PLC0415 - as above
 
-        profiles = load_profiles(split(args.for_profiles))
-        config = with_profiles(config, profiles, registry)
+        config = with_profiles(config, split(args.for_profiles), registry)
     return config
 
 

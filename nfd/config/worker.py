@@ -4,7 +4,7 @@ Keys, defaults and precedence: spec/worker.md sections 2 and 3.1; keys of ours:
 DESIGN section 6. `nfd scan` reads the same file.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 import attrs
@@ -259,6 +259,28 @@ def decode_tree(tree: Mapping[str, Any], classes: SettingsClasses) -> WorkerConf
     return _finish(_layer(WorkerConfig(), tree, classes), classes)
 
 
+def with_profiles(
+    config: WorkerConfig | None, names: Iterable[str], classes: SettingsClasses
+) -> WorkerConfig:
+    """Return a configuration that has what profiles need, and all that it had.
+
+    Raises:
+        UsageError: There is no profile of a name.
+        ConfigError: A profile does not fit the settings of a source.
+
+    """
+    from nfd import profile  # noqa: PLC0415 - PyYAML only when there is a file
+
+    config = config or WorkerConfig()
+    sources, custom = profile.add_profiles(
+        config.sources,
+        config.custom,
+        profile.load_profiles(names),
+        classes.settings_class,
+    )
+    return attrs.evolve(config, sources=sources, custom=custom)
+
+
 def _parse(text: str, what: str) -> Any:
     from nfd.config import goyaml  # noqa: PLC0415 - PyYAML only when there is a file
 
@@ -330,13 +352,10 @@ def _finish(config: WorkerConfig, classes: SettingsClasses) -> WorkerConfig:
     """Bring values into their ranges, add profiles, warn about deprecated keys."""
     core = config.core
     if core.profiles:
-        from nfd import check  # noqa: PLC0415 - it imports this module, and rarely
-
         try:
-            profiles = check.load_profiles(core.profiles)
+            config = with_profiles(config, core.profiles, classes)
         except UsageError as error:
             raise ConfigError(f"core.profiles: {error}") from None
-        config = check.with_profiles(config, profiles, classes)
     warnings = list(config.warnings)
     if core.sources is not None:
         warnings.append("core.sources: deprecated, use core.labelSources")

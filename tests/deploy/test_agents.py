@@ -7,13 +7,13 @@ import attrs
 import pytest
 import yaml
 
-from nfd.check import profile_names
 from nfd.cli import gc, gfd, master, worker
 from nfd.cli.goflags import FlagSet, Parsed
 from nfd.config import worker as worker_config
 from nfd.config.worker import WorkerConfig
 from nfd.master import config as master_config
 from nfd.master.merging import TrustRule
+from nfd.profile import profile_names
 from nfd.registry import installed
 from nfd.worker import settings
 from tests.deploy.chart import CHART, ROOT, Manifest, containers, only, render
