@@ -8,11 +8,12 @@ from typing import Any
 
 from nfd.cli import options as shared
 from nfd.cli.output import to_json
-from nfd.errors import UsageError
+from nfd.errors import NfdError, UsageError
 
 EXAMPLES = """\
   nfd fleet plan --rules new.yaml     what a rule file would change; 3: it removes
   nfd fleet plan -o json              the same for machines
+  nfd fleet plan --master-image IMAGE what another release would change
   nfd fleet held                      removals that the master holds back
   nfd fleet confirm lost-nodefeatures let them go on
 """
@@ -36,6 +37,11 @@ def add_parser(commands: Any) -> None:
         action="append",
         default=[],
         help="rules that replace those of the same name, or come anew",
+    )
+    plan.add_argument(
+        "--master-image",
+        metavar="IMAGE",
+        help="run the dry run of this image, in a Pod like the running master's",
     )
     plan.add_argument(
         "-o", "--output", choices=("text", "json"), default="text", help="format"
@@ -95,6 +101,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _plan(args: argparse.Namespace) -> int:
+    if args.master_image:
+        return _rehearse(args)
     from nfd.library import read_config  # noqa: PLC0415 - only with a cluster
     from nfd.master import config as configuration  # noqa: PLC0415 - as above
     from nfd.master.namespaces import selected_now  # noqa: PLC0415 - as above
@@ -119,6 +127,26 @@ def _plan(args: argparse.Namespace) -> int:
     else:
         print(found.text(args.nodes), end="")
     return WOULD_REMOVE if found.removes else 0
+
+
+def _rehearse(args: argparse.Namespace) -> int:
+    """Have an image tell by itself; it has the configuration of the running master."""
+    from nfd.master.rehearsal import last_lines, rehearse  # noqa: PLC0415 - as above
+
+    given = ("config", "options", "instance", "rules")
+    if args.output == "json" or any(getattr(args, name) for name in given):
+        raise UsageError(
+            "--master-image takes its flags and configuration from the running master"
+            " and prints text: no --rules, --config, --options, --instance, -o json"
+        )
+    with connected(args) as (client, namespace):
+        found = rehearse(client, namespace, args.master_image)
+    if found.status not in {0, WOULD_REMOVE}:
+        raise NfdError(
+            f"{args.master_image}: exit status {found.status}: {last_lines(found.text)}"
+        )
+    print(found.text, end="")
+    return found.status
 
 
 def _text(path: str) -> str:

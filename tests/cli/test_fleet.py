@@ -9,13 +9,14 @@ import pytest
 import yaml
 
 from nfd.cli import main
-from nfd.kube.resources import LEASES, NODEFEATURERULES, NODEFEATURES, NODES
+from nfd.kube.resources import LEASES, NODEFEATURERULES, NODEFEATURES, NODES, PODS
 from nfd.labels import ANNOTATION_NS, FEATURE_NS
 from nfd.master.holds import CONFIRMED, HELD, LEASE
-from tests.fakeapi.server import FakeApi
+from tests.fakeapi import FakeApi, Review
 from tests.master.agents import running
 from tests.master.test_controller import RULE
 from tests.master.test_fleet import feature
+from tests.master.test_rehearsal import IMAGE, MASTER, ended, waits
 
 
 @pytest.fixture
@@ -173,3 +174,58 @@ def test_confirm_answers_the_incident(
     assert capsys.readouterr().out.startswith("edit: an edit\n")
     lease = api.get(LEASES, LEASE, "nfd")
     assert lease["metadata"]["annotations"][CONFIRMED] == "edit=abc"
+
+
+def kubelet(api: FakeApi, status: dict[str, Any], log: str) -> None:
+    """Have each new Pod end as told."""
+
+    def run(review: Review) -> None:
+        if review.resource is PODS and review.old is None and review.new:
+            review.new["status"] = status
+            review.new["metadata"]["annotations"] = {"fakeapi/log": log}
+
+    api.put(PODS, MASTER)
+    api.admission.append(run)
+
+
+def test_plan_of_an_image_says_what_it_printed(
+    api: FakeApi,
+    kubeconfig: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Status 3 where the other release would remove something; no Pod stays."""
+    kubelet(api, ended(3), "remove:\n  label a  on 1 node: n0\n")
+
+    words = ["fleet", "plan", "--kubeconfig", kubeconfig, "--master-image", IMAGE]
+    assert main(words) == 3
+
+    assert capsys.readouterr().out == "remove:\n  label a  on 1 node: n0\n"
+    assert [p["metadata"]["name"] for p in api.all(PODS)] == ["nfd-master-x"]
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "told"),
+    [
+        (ended(2), (), "exit status 2: flag provided but not defined"),
+        (waits("ErrImagePull"), (), "ErrImagePull: no such image"),
+        (ended(0), ("-o", "json"), "prints text"),
+        (ended(0), ("-n", "elsewhere"), "no Pod of a master runs in namespace"),
+    ],
+)
+def test_plan_of_an_image_that_cannot_tell(
+    *,
+    api: FakeApi,
+    kubeconfig: str,
+    capsys: pytest.CaptureFixture[str],
+    status: dict[str, Any],
+    words: tuple[str, ...],
+    told: str,
+) -> None:
+    """The reason is told, and the Pod does not stay behind."""
+    kubelet(api, status, "flag provided but not defined: -dry-run\n")
+
+    command = ["fleet", "plan", "--kubeconfig", kubeconfig, "--master-image", IMAGE]
+    assert main([*command, *words]) not in {0, 3}
+
+    assert told in capsys.readouterr().err
+    assert [p["metadata"]["name"] for p in api.all(PODS)] == ["nfd-master-x"]

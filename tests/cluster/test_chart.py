@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from nfd.master.rehearsal import rehearsal_pod
 from tests.cluster.api import RefusedError
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.tools import tools
@@ -217,12 +218,24 @@ def test_install_and_uninstall(
     plane.wait_for(
         lambda: _ready(plane, f"{apps}/daemonsets/{NAME}-worker"), wanted=True
     )
+    _rehearse(plane, namespace)
     _helm(plane, namespace, "uninstall", "--no-hooks")
 
     assert plane.admin.get(f"{apps}/daemonsets")["items"] == []
     roles = plane.admin.get("/apis/rbac.authorization.k8s.io/v1/clusterroles")["items"]
     assert not [role for role in roles if role["metadata"]["name"].startswith(NAME)]
     assert plane.admin.get("/apis/nfd.k8s-sigs.io/v1alpha1/nodefeatures")
+
+
+def _rehearse(plane: ControlPlane, namespace: str) -> None:
+    """The Pod of `nfd fleet plan --master-image`, made of the master's, is accepted."""
+    path = f"/api/v1/namespaces/{namespace}/pods"
+
+    def made() -> Manifest | None:
+        return rehearsal_pod(plane.admin.get(path)["items"], "registry.example/nfd:2")
+
+    plane.wait_for(lambda: made() is not None, wanted=True)
+    plane.admin.create(path, made(), dryRun="All", fieldValidation="Strict")
 
 
 def _objections(plane: ControlPlane, pod: Manifest) -> list[str]:

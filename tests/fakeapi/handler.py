@@ -83,6 +83,9 @@ class Handler(BaseHTTPRequestHandler):
         if asked.verb == "watch":
             self._watch(asked, found, fault)
             return
+        if found.subresource == "log":
+            self._send(asked, 200, self._log(found), {"Content-Type": "text/plain"})
+            return
         status, body = reply(self.api.store, found, asked, self.api.admission)
         if fault.empty:
             body = {**body, "items": []}
@@ -90,6 +93,12 @@ class Handler(BaseHTTPRequestHandler):
         if fault.lose_answer:
             self._cut()
         self._send_json(asked, status, body, truncate=fault.truncate)
+
+    def _log(self, found: Route) -> bytes:
+        """What a Pod printed is kept in an annotation."""
+        pod = self.api.get(found.resource, found.name, found.namespace)
+        said: str = pod["metadata"]["annotations"]["fakeapi/log"]
+        return said.encode()
 
     def _other(self, path: str) -> Any:
         if path in {"/readyz", "/livez", "/healthz"}:
