@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 Operation: TypeAlias = dict[str, Any]
-_IDENTITY = ("/metadata/resourceVersion", "/metadata/uid")
+_VERSION, _UID = ("metadata", "resourceVersion"), ("metadata", "uid")
 
 
 def pointer(*parts: str) -> str:
@@ -16,6 +16,11 @@ def pointer(*parts: str) -> str:
 @lru_cache(8192)
 def _step(part: str) -> str:
     return "/" + part.replace("~", "~0").replace("/", "~1")
+
+
+def parts(pointer: str) -> list[str]:
+    """Take a JSON pointer apart: what `pointer` was given."""
+    return [p.replace("~1", "/").replace("~0", "~") for p in pointer.split("/")[1:]]
 
 
 def expect(path: Sequence[str], value: Any) -> Operation:
@@ -40,7 +45,16 @@ def remove(path: Sequence[str]) -> Operation:
 
 def same_object(uid: str) -> Operation:
     """The guard against an object that was deleted and made again meanwhile."""
-    return expect(("metadata", "uid"), uid)
+    return expect(_UID, uid)
+
+
+def same_version(resource_version: str) -> Operation:
+    """The guard against any write of the object since it was read.
+
+    A removal needs it: carried out late, after its answer was lost and the key came
+    back, it would pass a test of the old value.
+    """
+    return expect(_VERSION, resource_version)
 
 
 def as_merge(operations: Sequence[Operation]) -> dict[str, Any] | None:
@@ -49,19 +63,18 @@ def as_merge(operations: Sequence[Operation]) -> dict[str, Any] | None:
     There is one where nothing is removed and the version of the object is tested,
     which vouches for every other test. Lists are left to JSON patches.
     """
+    version, uid = pointer(*_VERSION), pointer(*_UID)
     merged: dict[str, Any] = {}
     versioned = False
     for operation in operations:
         path, value = operation["path"], operation.get("value")
         if operation["op"] == "test":
-            if path not in _IDENTITY:
+            if path not in (version, uid):
                 continue
-            versioned = versioned or path == _IDENTITY[0]
+            versioned = versioned or path == version
         elif operation["op"] == "remove" or isinstance(value, list):
             return None
-        *parents, last = (
-            step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:]
-        )
+        *parents, last = parts(path)
         place = merged
         for parent in parents:
             place = place.setdefault(parent, {})

@@ -69,7 +69,7 @@ class Evaluation:
                 keys.update(_long(rule.labels))
                 keys.update(_long(rule.annotations))
                 keys.update(_long(rule.extended_resources))
-                keys.update(f"{t.key}:{t.effect}" for t in rule.taints)
+                keys.update(t.ident for t in rule.taints)
         return Hold(everything=everything, keys=frozenset(keys))
 
 

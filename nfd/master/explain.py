@@ -85,7 +85,7 @@ def _find(
         ("label", node.labels, output.labels),
         ("annotation", node.annotations, output.annotations),
         ("extendedResource", node.capacity or {}, output.extended_resources),
-        ("taint", taints, {f"{t.key}:{t.effect}": t for t in output.taints}),
+        ("taint", taints, {t.ident: t for t in output.taints}),
     )
     names = (key,) if "/" in key else (f"{FEATURE_NS}/{key}", key)
     for full in names:
@@ -117,7 +117,7 @@ def _on_node(
 def _output(key: str, kind: str, evaluation: Evaluation) -> Output | str | None:
     output = evaluation.output
     if kind == "taint":
-        taints = {f"{t.key}:{t.effect}": str(t) for t in output.taints}
+        taints = {t.ident: str(t) for t in output.taints}
         return taints.get(key)
     found = {
         "label": output.labels,
@@ -223,6 +223,6 @@ def _may_write(rule: Rule, key: str) -> bool:
         *rule.labels,
         *rule.annotations,
         *rule.extended_resources,
-        *(f"{t.key}:{t.effect}" for t in rule.taints),
+        *(t.ident for t in rule.taints),
     }
     return bool({short, key} & static) or bool(rule.labels_template)

@@ -4,17 +4,14 @@ A labelled Node has some eighty labels; five thousand of them as dicts would tak
 tens of megabytes, packed they take a few.
 """
 
-import marshal
-import zlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import attrs
 
+from nfd.master import packing
 from nfd.master.state import NodeState
 from nfd.publish.ownership import Managers
-
-_VERSION = 2  # of marshal: later ones refer back to shared objects
 
 
 class _Parts(NamedTuple):
@@ -131,8 +128,8 @@ def _pack(node: NodeState) -> bytes:
         node.capacity,
         node.allocatable,
     )
-    return zlib.compress(marshal.dumps(parts, _VERSION), 1)
+    return packing.pack(packing.dump(parts))
 
 
 def _unpack(data: bytes) -> _Parts:
-    return _Parts(*marshal.loads(zlib.decompress(data)))  # noqa: S302 - `_pack` wrote it
+    return _Parts(*packing.load(packing.unpack(data)))

@@ -13,7 +13,7 @@ from nfd.kube import patch
 from nfd.kube.patch import Operation
 from nfd.master.resources import plan_resources
 from nfd.master.state import NodeState, Tracking, Wanted
-from nfd.master.taints import ident_of, parse_taints, plan_taints, taints_text
+from nfd.master.taints import parse_taints, plan_taints, taints_text
 from nfd.publish.ownership import (
     WORKER_MANAGER,
     KeyConflict,
@@ -111,7 +111,7 @@ def plan(
     if resources.operations or taints.operations:
         before = tracked_keys(notes.get(tracking.resources))
         wide[tracking.resources] = tracking_text(resources.plan.owned | before)
-        both = taints.plan.owned | {ident_of(t) for t in listed}
+        both = taints.plan.owned | {t.ident for t in listed}
         wide[tracking.taints] = taints_text(both, wanted, listed)
     # A new Node gets some eighty labels, and each test for absence costs the API server
     # about ten microseconds, which one test of the version spares.
@@ -191,15 +191,12 @@ def _versioned(
 ) -> list[Operation]:
     """Test the Node's version where something goes, or `always`.
 
-    A removal that the API server carries out late, after its answer was lost and the
-    key came back, would pass a test of the old value; it does not pass this one. A Node
-    that changed meanwhile refuses the patch; it is then read and planned again.
+    A Node that changed meanwhile refuses the patch; it is then read and planned again.
     """
     goes = any(op["op"] == "remove" or op["path"] == "/spec/taints" for op in ops)
     if not node.resource_version or not (goes or always):
         return ops
-    version = patch.expect(("metadata", "resourceVersion"), node.resource_version)
-    return [version, *ops]
+    return [patch.same_version(node.resource_version), *ops]
 
 
 def _with_parents(node: NodeState, ops: list[Operation]) -> list[Operation]:

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
+from nfd.kube import patch
 from nfd.labels import ANNOTATION_NS
 from nfd.master.fleet import Fleet
 from nfd.master.plan import NodePlan, plan
@@ -164,7 +165,7 @@ def _kind_and_key(path: str) -> tuple[str, str]:
         ("/status/capacity/", "extendedResource"),
     ):
         if path.startswith(prefix):
-            key = path[len(prefix) :].replace("~1", "/").replace("~0", "~")
+            key = patch.parts(path)[-1]
             namespace = key.partition("/")[0]
             if kind == "annotation" and namespace.endswith(ANNOTATION_NS):
                 return "", ""

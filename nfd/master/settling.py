@@ -53,7 +53,7 @@ class Settling:
 
 def _keys(evaluator: Evaluator, node: str) -> set[str]:
     output = evaluator.node(node).output
-    taints = {f"{t.key}:{t.effect}" for t in output.taints}
+    taints = {t.ident for t in output.taints}
     return {
         *output.labels,
         *output.annotations,

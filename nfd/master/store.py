@@ -6,8 +6,6 @@ once, packed, with a number; the numbers are what rule results are kept by. Not
 thread-safe: its owner serialises access.
 """
 
-import marshal
-import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from hashlib import blake2b
@@ -18,14 +16,13 @@ import attrs
 
 from nfd.errors import NfdError
 from nfd.features import Features
+from nfd.master import packing
 from nfd.master.guard import ObjectKey
 from nfd.rules.sets import Sets
 
 T = TypeVar("T")
 
 _PACK_FROM = 160  # bytes; shorter texts do not get smaller
-_VERSION = 2  # of marshal: later ones refer back to shared objects
-_LEVEL = 1  # of compression: a third of the time of 6 for a fifth more bytes
 _PARSED = 256  # parsed sets kept at hand
 
 
@@ -63,9 +60,8 @@ class _Entry:
 class Pool:
     """Numbers plain values and keeps each once while somebody uses it.
 
-    Values are packed by marshal, three times as fast as JSON and in memory only. The
-    API server sends maps sorted, so that equal values have equal bytes; where they
-    have not, they are merely kept twice.
+    The API server sends maps sorted, so that equal values have equal bytes; where
+    they have not, they are merely kept twice.
     """
 
     def __init__(self) -> None:
@@ -79,7 +75,7 @@ class Pool:
 
         `check` looks at values that were not known, and raises what it finds.
         """
-        data = marshal.dumps(value, _VERSION)
+        data = packing.dump(value)
         digest = blake2b(data, digest_size=16).digest()
         number = self._numbers.get(digest)
         if number is None:
@@ -90,7 +86,7 @@ class Pool:
             self._numbers[digest] = number
             packed = len(data) >= _PACK_FROM
             if packed:
-                data = zlib.compress(data, _LEVEL)
+                data = packing.pack(data)
             self._entries[number] = _Entry(data, packed, digest)
         self._entries[number].users += 1
         return number
@@ -110,8 +106,8 @@ class Pool:
             self._parsed.move_to_end(number)
             return self._parsed[number]
         entry = self._entries[number]
-        data = zlib.decompress(entry.data) if entry.packed else entry.data
-        value = marshal.loads(data)  # noqa: S302 - `add` wrote it, in this process
+        data = packing.unpack(entry.data) if entry.packed else entry.data
+        value = packing.load(data)
         self._parsed[number] = value
         if len(self._parsed) > _PARSED:
             self._parsed.popitem(last=False)

@@ -44,15 +44,12 @@ def plan_taints(
     The keys of this plan are `key:Effect`. A foreign taint is never ours for having
     the value that we want; only start-up taints are lifted without being ours.
     """
-    target = {ident_of(t): t for t in wanted.taints}
+    target = {t.ident: t for t in wanted.taints}
     before = {
-        ident_of(t): t.value
+        t.ident: t.value
         for t in parse_taints(node.annotations.get(tracking.shared_taints))
-        if ident_of(t) in target  # else it may be of another instance
-    } | {
-        ident_of(t): t.value
-        for t in parse_taints(node.annotations.get(tracking.taints))
-    }
+        if t.ident in target  # else it may be of another instance
+    } | {t.ident: t.value for t in parse_taints(node.annotations.get(tracking.taints))}
     if node.taints is None:
         return Part(MapPlan(owned=frozenset(before)))
     found = {f"{t['key']}:{t['effect']}": t for t in node.taints}
@@ -103,17 +100,12 @@ def may_lift(
     return False
 
 
-def ident_of(taint: Taint) -> str:
-    """Return `key:Effect`, which identifies a taint on a Node."""
-    return f"{taint.key}:{taint.effect}"
-
-
 def taints_text(idents: frozenset[str], wanted: Wanted, before: Iterable[Taint]) -> str:
     """Write the tracking annotation: wanted ones in rule order, then those kept."""
-    listed = {ident_of(t): t for t in wanted.taints if ident_of(t) in idents}
+    listed = {t.ident: t for t in wanted.taints if t.ident in idents}
     for taint in before:
-        if ident_of(taint) in idents:
-            listed.setdefault(ident_of(taint), taint)
+        if taint.ident in idents:
+            listed.setdefault(taint.ident, taint)
     return ",".join(str(t) for t in listed.values())
 
 

@@ -60,6 +60,11 @@ class Taint:
     value: str = ""
     time_added: str = ""
 
+    @property
+    def ident(self) -> str:
+        """What identifies a taint on a Node: `key:Effect`."""
+        return f"{self.key}:{self.effect}"
+
     def __str__(self) -> str:
         """Write it as kubectl does: `key=value:Effect`."""
         value = f"={self.value}" if self.value else ""

@@ -184,9 +184,8 @@ class _Combining:
                 for key, value in prefixed(outputs).items():
                     wanted.add(key, Output(value, made), rule.name)
             for taint in rule.taints:
-                name = f"{taint.key}:{taint.effect}"
-                wanted_taints[name] = taint
-                taints.add(name, Output(taint.value, made), rule.name)
+                wanted_taints[taint.ident] = taint
+                taints.add(taint.ident, Output(taint.value, made), rule.name)
             variables.update(result.vars)
         policy = self.policy
         return RuleOutput(

@@ -257,7 +257,7 @@ def _rule_across(rule: Rule, written: _Written) -> Iterator[tuple[str, str]]:
 
 
 def _outputs_of(rule: Rule) -> tuple[tuple[str, Mapping[str, str]], ...]:
-    taints = {f"{t.key}:{t.effect}": t.value for t in rule.taints}
+    taints = {t.ident: t.value for t in rule.taints}
     return (
         ("labels", rule.labels),
         ("annotations", rule.annotations),

@@ -111,10 +111,7 @@ def plan_labels(
             at = ("metadata", "labels")
             operations[:0] = [patch.expect(at, None), patch.add(at, {})]
         if planned.remove and node.resource_version:
-            # A removal carried out late, after its answer was lost and the key came
-            # back, would pass a test of the old value.
-            at = ("metadata", "resourceVersion")
-            operations.insert(0, patch.expect(at, node.resource_version))
+            operations.insert(0, patch.same_version(node.resource_version))
         operations.insert(0, patch.same_object(node.uid))
     return LabelsPlan(
         tuple(operations),
