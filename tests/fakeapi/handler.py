@@ -59,10 +59,11 @@ class Handler(BaseHTTPRequestHandler):
         found = self._route(asked)
         self.api.note(asked)
         fault = self.api.take(asked)
-        try:
-            self._answer(asked, found, fault)
-        except refusals.Refusal as refusal:
-            self._send_json(asked, refusal.status, refusal.body(), refusal.headers)
+        with self.api.handling(asked):
+            try:
+                self._answer(asked, found, fault)
+            except refusals.Refusal as refusal:
+                self._send_json(asked, refusal.status, refusal.body(), refusal.headers)
 
     do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815
 

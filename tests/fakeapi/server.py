@@ -76,6 +76,7 @@ class FakeApi:
         self.streaming_lists = True
         self.served = known()
         self.stopping = threading.Event()
+        self.in_flight = 0
         self._switches: list[Switch] = []
         self._noted = threading.Condition()
         self._tls = tls
@@ -315,6 +316,22 @@ class FakeApi:
                 found.name,
                 found.namespace,
             )
+
+    @contextmanager
+    def handling(self, asked: Asked) -> Iterator[None]:
+        """Count a request that is no watch while it is carried out.
+
+        Its sender may have left: then it is carried out all the same.
+        """
+        count = asked.verb != "watch"
+        with self._noted:
+            self.in_flight += count
+        try:
+            yield
+        finally:
+            with self._noted:
+                self.in_flight -= count
+                self._noted.notify_all()
 
     @contextmanager
     def watching(self) -> Iterator[None]:

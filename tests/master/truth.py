@@ -26,6 +26,7 @@ class Truth:
     wrong: list[tuple[str, str]] = attrs.field(factory=list)
     removals: int = 0
     foreign: list[tuple[str, str]] = attrs.field(factory=list)
+    evidence: list[str] = attrs.field(factory=list)  # what made each wrong removal
     _doubtful: dict[str, set[str]] = attrs.field(factory=dict)
     _lock: threading.Lock = attrs.field(factory=threading.Lock)
 
@@ -67,6 +68,12 @@ class Truth:
                 self.removals += 1
                 if key[len(PREFIX) :] in wanted and key[len(PREFIX) :] not in doubtful:
                     self.wrong.append((name, key))
+                    version = review.old["metadata"]["resourceVersion"]
+                    asked = review.asked
+                    self.evidence.append(
+                        f"{asked.method} of version {version} by {asked.user_agent}:"
+                        f" {asked.body!r}; wanted {wanted}, doubtful {doubtful}"
+                    )
 
 
 def _labels(obj: Mapping[str, Any]) -> dict[str, str]:
