@@ -27,8 +27,10 @@ class CustomSource:
     name: ClassVar[str] = "custom"
     label_priority: ClassVar[int] = 10
 
-    def __init__(self, rules: "Sequence[Rule]" = ()) -> None:
+    def __init__(self, rules: "Sequence[Rule]" = (), *, complete: bool = True) -> None:
+        """`complete`: every rule that there is could be read."""
         self._added = tuple(rules)
+        self._complete = complete
 
     @property
     def rules(self) -> "tuple[Rule, ...]":
@@ -49,10 +51,13 @@ class CustomSource:
 
     def labels(self, features: Features) -> RuleLabels:
         """Return the labels that rules make, and the rules that gave no answer."""
-        if not self._added and not features.unknown:
+        if self._complete and not self._added and not features.unknown:
             return RuleLabels(_static_labels(features))
         made = self.evaluate(features)
-        return RuleLabels(list(made.labels), list(made.refused), made.unknown_rules)
+        answered = None if self._complete else frozenset(r.name for r in self.rules)
+        return RuleLabels(
+            list(made.labels), list(made.refused), made.unknown_rules, answered
+        )
 
     def explain(self, name: str, features: Features) -> list[str]:
         """Tell term by term what the rule of this name found."""
@@ -93,7 +98,8 @@ def load_custom(
     """Load worker rules from the configuration and from custom.d of the host.
 
     Returns the source and what is wrong with files. A bad file loses only itself; the
-    rules that it gave `before` stay.
+    rules that it gave `before` stay. Where there are none, the source knows that rules
+    are missing, so that no label goes for it.
 
     Raises:
         ConfigError: A rule of `sources.custom` is wrong.
@@ -101,15 +107,18 @@ def load_custom(
     """
     rules = list(config_rules_of(config_rules))
     problems: list[str] = []
-    for path in _files(host, problems):
+    paths = _files(host, problems)
+    complete = not problems
+    for path in paths:
         try:
             rules += _file_rules(host, path)
         except (OSError, RuleError) as error:
             kept = [] if before is None else before.rules_of(path)
             rules += kept
+            complete = complete and bool(kept)
             fate = "its earlier rules stay" if kept else "the file is left out"
             problems.append(f"{_describe(path, error)}; {fate}")
-    return CustomSource(rules), tuple(problems)
+    return CustomSource(rules, complete=complete), tuple(problems)
 
 
 def _file_rules(host: HostRoot, path: str) -> "tuple[Rule, ...]":

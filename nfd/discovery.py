@@ -93,13 +93,14 @@ class Plan(NamedTuple):
 class Collected(NamedTuple):
     """Labels by key; what was refused; label sources that raised, with the error.
 
-    `unknown_rules` is as in `RuleLabels`.
+    `unknown_rules` and `answered` are as in `RuleLabels`.
     """
 
     labels: Mapping[str, Label]
     refused: tuple[Refusal, ...] = ()
     failed: Mapping[str, str] = MappingProxyType({})
     unknown_rules: frozenset[str] = frozenset()
+    answered: frozenset[str] | None = None
 
 
 @attrs.frozen(slots=True)
@@ -145,7 +146,7 @@ def collect_labels(plan: Plan, results: Mapping[str, SourceResult]) -> Collected
     labels: dict[str, Label] = {}
     refused: list[Refusal] = []
     failed: dict[str, str] = {}
-    unknown: frozenset[str] = frozenset()
+    of_rules = RuleLabels([])
     allowed = _whitelist(plan.label_whitelist)
     makers: list[Source[Any] | LabelRules] = [
         s for s in plan.sources if s.name in plan.label_sources
@@ -158,8 +159,9 @@ def collect_labels(plan: Plan, results: Mapping[str, SourceResult]) -> Collected
                 wanted = _source_labels(maker, results.get(maker.name), plan)
             else:
                 everything = merge(r.features for r in results.values())
-                wanted, refusals, unknown = maker.labels(everything)
-                refused += refusals
+                of_rules = maker.labels(everything)
+                wanted = of_rules.labels
+                refused += of_rules.refused
         except Exception as error:  # noqa: BLE001 - a plug-in costs only itself
             failed[maker.name] = f"labels: {describe(error)}"
             continue
@@ -174,7 +176,13 @@ def collect_labels(plan: Plan, results: Mapping[str, SourceResult]) -> Collected
                     _refusal(before, f"overwritten by source {maker.name!r}")
                 )
             labels[label.key] = label
-    return Collected(dict(sorted(labels.items())), tuple(refused), failed, unknown)
+    return Collected(
+        dict(sorted(labels.items())),
+        tuple(refused),
+        failed,
+        of_rules.unknown_rules,
+        of_rules.answered,
+    )
 
 
 def _source_labels(

@@ -60,12 +60,14 @@ class RuleLabels(NamedTuple):
     """What rules made of features: labels, what was refused, and open questions.
 
     `unknown_rules` names the rules whose outcome cannot be known now: the labels that
-    they made before stay.
+    they made before stay. Where some rules could not be read, `answered` names those
+    that could: what others made before stays too.
     """
 
     labels: list[Label]
     refused: Sequence[Refusal] = ()
     unknown_rules: frozenset[str] = frozenset()
+    answered: frozenset[str] | None = None
 
 
 def split_key(key: str) -> tuple[str, str]:

@@ -236,7 +236,7 @@ def test_a_failing_rule_is_named_and_costs_only_itself() -> None:
     assert [label.key for label in made.labels] == ["good"]
     assert [refusal.key for refusal in made.refused] == ["bad"]
     assert "Gt takes 1 value" in made.refused[0].reason
-    assert frozenset() == made.unknown_rules
+    assert {"bad"} == made.unknown_rules
 
 
 def test_rules_over_unread_sets_are_told() -> None:
@@ -277,6 +277,23 @@ def test_a_folder_that_cannot_be_listed(
     monkeypatch.setattr(HostRoot, "listdir", refuse)
 
     assert ([], (f"{FOLDER}: Permission denied",)) == load(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["- name: [", "- {name: r, odd: 1}"])
+def test_rules_that_could_not_be_read_are_not_gone(
+    tmp_path: Path, folder: Path, text: str
+) -> None:
+    """A worker that starts with a bad file knows of no rule in it, and says so."""
+    (folder / "a").write_text("- name: good")
+    (folder / "b").write_text(text)
+    with HostRoot.open(str(tmp_path), live=False) as host:
+        found, _ = load_custom(host)
+        (folder / "b").write_text("- name: better")
+        mended, _ = load_custom(host)
+
+    known = frozenset({"RDMA available", "RDMA capable", "good"})
+    assert found.labels(features()).answered == known
+    assert mended.labels(features()).answered is None
 
 
 def test_a_new_plan_keeps_the_rules_of_a_file_that_became_bad(

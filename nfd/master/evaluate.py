@@ -59,12 +59,16 @@ class Evaluation:
         )
 
     def _hold(self) -> Hold:
-        """Hold the keys that unknown rules write; all, where templates name them."""
+        """Hold the keys that unknown rules write; all, where templates name them.
+
+        A rule that fails proves nothing either, but as it may do so for good, it holds
+        only what it names.
+        """
         keys = {kept.key for kept in self.output.kept}
         everything = False
-        for result in self.output.unknown:
-            rule = result.rule
-            everything = everything or bool(rule.labels_template)
+        for result in (*self.output.unknown, *self.output.errors):
+            rule, failed = result.rule, result.outcome == "error"
+            everything = everything or (bool(rule.labels_template) and not failed)
             if not result.matched:
                 keys.update(_long(rule.labels))
                 keys.update(_long(rule.annotations))

@@ -175,7 +175,7 @@ def _plan(
     elif key in {r.key for r in planned.removals}:
         yield "next", "the master will remove it, unless the guard holds it"
     elif key in planned.held:
-        yield "next", "kept: a rule reads what is unknown on this node"
+        yield "next", "kept: its rule failed, or reads what is unknown on this node"
     for conflict in planned.conflicts:
         if conflict.key == key:
             outcome = "will be taken over" if conflict.taken else "is left to them"

@@ -88,6 +88,7 @@ class Fleet:
         self._last_list = 0.0
         self.settling = Settling()
         self.rules_confirmed = True  # by a second list, where one was asked for
+        self._silent: set[str] = set()  # nodes: proven that nobody speaks for them
         self._waiting: set[str] = set()  # nodes with removals that wait
         self._edit_left: set[str] = set()  # nodes not yet planned since an edit
 
@@ -134,10 +135,12 @@ class Fleet:
             return
         self.problems.pop(key, None)
         returned = self.losses.returned((_AWAY, node)) or returned
+        self._silent.discard(node)
         if before is not None and before.same_content(stored) and not returned:
             return
         self.settling.changed(self._evaluator, node, before_keys)
         if before is not None and before.node != node:
+            self._unheard(before.node)
             self.queue.add(before.node, CHANGED)
         self.queue.add(node, CHANGED)
 
@@ -192,6 +195,11 @@ class Fleet:
             if node is not None and owns_anything(node, self.config.tracking):
                 self.losses.lost((_AWAY, name), name, now, watched=False)
 
+    def _unheard(self, name: str) -> None:
+        """An object stopped to speak for a node, and that is proven."""
+        if name in self.nodes and name not in self.features.nodes:
+            self._silent.add(name)
+
     def _keys_before(self, key: ObjectKey) -> set[str]:
         """Until settled: what the node of an object gets before a change of it."""
         stored = self.features.get(key)
@@ -237,6 +245,7 @@ class Fleet:
         self.queue.discard(name)
         self._waiting.discard(name)
         self.settling.forget(name)
+        self._silent.discard(name)
         self._edit_left.discard(name)
         self.edits.would_lose(name, ())
 
@@ -337,6 +346,7 @@ class Fleet:
             node = self._node_of_loss(key)
             before = self._keys_before(key)
             self.features.drop(key)
+            self._unheard(node)
             self.settling.changed(self._evaluator, node, before)
             self.queue.add(node, CHANGED)
         self._count_edit(now)
@@ -389,6 +399,7 @@ class Fleet:
         if node is None or not self.synced:
             return Considered(evaluation, NodePlan(name))
         wanted = evaluation.wanted()
+        self._note_silence(node, now)
         unproven = self._unproven(name)
         if self.edits.holding:
             free = attrs.evolve(wanted, hold=_both(wanted.hold, unproven))
@@ -416,6 +427,17 @@ class Fleet:
             self.config.tracking,
             allow_overwrite=self.config.allow_overwrite,
         )
+
+    def _note_silence(self, node: NodeState, now: float) -> None:
+        """A Node that carries things of ours, and nobody was ever heard to fall silent.
+
+        It was not there for a while, or a list did not show it, and its objects neither.
+        """
+        name = node.name
+        if name in self.features.nodes or name in self._silent:
+            return
+        if owns_anything(node, self.config.tracking):
+            self.losses.lost((_AWAY, name), name, now, watched=False)
 
     def _unproven(self, name: str) -> Hold:
         """Hold removals that lack proof: after a start, or when objects are lost."""

@@ -117,12 +117,12 @@ class LossGuard:
     ) -> list[ObjectKey]:
         """Return the losses that take effect now, and forget them.
 
-        A loss on a node that does not exist takes nothing away and is never held.
+        A proven loss on a node that does not exist takes nothing away: it is never held.
         """
         self._released = {
             n: t for n, t in self._released.items() if now - t < self.limits.window
         }
-        out = [k for k, loss in self._losses.items() if not exists(loss.node)]
+        out = [k for k, n in self._losses.items() if n.proven and not exists(n.node)]
         ripe = [k for k in self._ripe(now) if exists(self._losses[k].node)]
         nodes = {self._losses[k].node for k in ripe}
         confirmed = [k for k in ripe if k in self._confirmed]

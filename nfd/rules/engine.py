@@ -64,10 +64,10 @@ def evaluate(
     try:
         verdict = program_of(rule).run(sets, before, trail, outputs)
     except RuleError as error:
-        if not trail.unknown:
+        if not trail.doubts:
             return _result(rule, "error", trail, str(error))
         # With all sets read, evaluation might have ended before it came here.
-        return _result(rule, "unknown", trail, _joined((*trail.unknown, str(error))))
+        return _result(rule, "unknown", trail, _joined((*trail.doubts, str(error))))
     except Exception as error:  # noqa: BLE001 - a fault here costs only this rule
         told = f"internal error: {type(error).__name__}: {error}"
         return _result(rule, "error", trail, told)
@@ -157,7 +157,7 @@ def _may_fail(rule: Rule) -> bool:
     """Tell whether a rule may end in an error, which feeds nothing back."""
     if rule.labels_template or rule.vars_template:
         return True
-    return any(operand_problem(e) for t in rule.terms for e in t.all_expressions)
+    return any(map(operand_problem, rule.expressions))
 
 
 def matched_inputs(rule: Rule, matched: Matched) -> Hashable:

@@ -92,6 +92,11 @@ class Rule:
         """All terms, those of matchAny first, as they are evaluated."""
         return sum(self.match_any, ()) + self.match_features
 
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """All expressions of all terms."""
+        return tuple(e for term in self.terms for e in term.all_expressions)
+
     @cached_property
     def reads(self) -> frozenset[str]:
         """Lower-case keys of the features that decide about a match."""

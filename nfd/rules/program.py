@@ -12,7 +12,13 @@ import attrs
 from nfd.features import Attributes
 from nfd.rules.expansion import Expansion
 from nfd.rules.model import MATCHED_FEATURE, Rule, Term
-from nfd.rules.operators import Bound, OperandError, ValueProblem, bind
+from nfd.rules.operators import (
+    Bound,
+    OperandError,
+    ValueProblem,
+    bind,
+    operand_problem,
+)
 from nfd.rules.sets import Matched, Sets
 
 MAX_BAD_VALUES = 10  # recorded per rule; more of them say nothing new
@@ -37,7 +43,8 @@ class Trail:
     """What is learnt while one rule runs."""
 
     bad_values: list[BadValue] = attrs.field(factory=list)
-    unknown: list[str] = attrs.field(factory=list)  # reasons
+    doubts: list[str] = attrs.field(factory=list)  # which sets are unknown, and why
+    unknown: list[str] = attrs.field(factory=list)  # those that the verdict rests on
 
     def bad(self, feature: str, element: str, value: str, reason: str) -> None:
         """Record a value that could not be compared."""
@@ -46,7 +53,8 @@ class Trail:
 
     def doubt(self, feature: str, reason: str) -> None:
         """Record that a feature set is unknown."""
-        self.unknown.append(f"{feature}: {reason}")
+        self.doubts.append(f"{feature}: {reason}")
+        self.unknown.append(self.doubts[-1])
 
 
 class TermProgram:
@@ -100,6 +108,8 @@ class TermProgram:
                 settled = matched
             verdict = self._run_doubted(kinds, settled, trail, elements)
         except OperandError as error:
+            if doubt:
+                trail.doubt(key, doubt)
             raise OperandError(f"{self.path}: {error}") from None
         if verdict is None:
             trail.doubt(key, doubt)
@@ -310,6 +320,10 @@ class RuleProgram:
             verdict = both(
                 verdict, self._block(self.main, sets, matched, trail, outputs)
             )
+        if trail.doubts and any(map(operand_problem, self.rule.expressions)):
+            # With all sets read, evaluation might have come to the wrong expression.
+            trail.unknown[:] = trail.doubts
+            return None
         if verdict is True and self.expansion is None:
             trail.unknown.clear()  # another branch of matchAny settled it
         return verdict

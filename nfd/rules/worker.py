@@ -59,10 +59,8 @@ class CustomLabels:
 
     @property
     def unknown_rules(self) -> frozenset[str]:
-        """Names of the rules whose earlier labels must be kept."""
-        return frozenset(
-            r.rule.name for r in self.results if r.reason and r.outcome != "error"
-        )
+        """Names of the rules whose earlier labels must be kept; failed ones too."""
+        return frozenset(r.rule.name for r in self.results if r.reason)
 
 
 def run_rules(rules: Sequence[Rule], features: Features) -> CustomLabels:

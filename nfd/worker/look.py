@@ -122,6 +122,7 @@ class Looker:
             collected.labels,
             unsettled=unsettled,
             unknown_rules=collected.unknown_rules,
+            answered=collected.answered,
         )
         self._labels = labels
         return Seen(

@@ -149,23 +149,29 @@ def retain(
     *,
     unsettled: Collection[str],
     unknown_rules: Collection[str] = (),
+    answered: Collection[str] | None = None,
 ) -> dict[str, Label]:
     """Return `now` and those labels of `before` whose loss is not proven.
 
     A label of a source goes only when that source is settled; one of a rule when
-    the rule could be evaluated; one whose maker is not known when every source is.
+    the rule could be evaluated, or is gone from the rules and these could all be read
+    (`answered` is None, else it names those that could); one whose maker is not known
+    when all this holds for every source and rule.
     """
     kept = dict(now)
     for key, label in before.items():
         if key in kept:
             continue
         maker = label.provenance
-        if maker.rule:
-            lost = maker.rule not in unknown_rules
+        if maker.source in unsettled:
+            lost = False
+        elif maker.rule:
+            known = answered is None or maker.rule in answered
+            lost = known and maker.rule not in unknown_rules
         elif maker.source:
-            lost = maker.source not in unsettled
+            lost = True
         else:
-            lost = not unsettled
+            lost = not unsettled and not unknown_rules and answered is None
         if not lost:
             kept[key] = label
     return dict(sorted(kept.items()))

@@ -175,6 +175,20 @@ def test_unknown_template_holds_all() -> None:
     assert fleet.node().wanted().hold == Hold(everything=True)
 
 
+def test_failing_rule_holds_what_it_names() -> None:
+    """A mistake in a rule, or in our engine, is no proof that a label is wrong."""
+    wrong = Term("pci.device", {"vendor": Expression("Gt", ("odd",))})
+    made = rule("r", wrong, labels={"gpu": "true"}, labels_template="a=1")
+    fleet = Fleet(made)
+    fleet.put(devices(GPU))
+
+    hold = fleet.node().wanted().hold
+
+    assert fleet.node().output.errors
+    assert f"{FEATURE_NS}/gpu" in hold
+    assert not hold.everything
+
+
 def test_trimmed_element_is_unknown_until_it_is_published() -> None:
     """What the worker looked for and did not find is known to be absent."""
     term = Term("kernel.config", {"A": Expression("Exists")})

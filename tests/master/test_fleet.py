@@ -91,11 +91,14 @@ class Cluster:
         self.fleet = Fleet(CONFIG)
         self.fleet.rules_put(self.rules, self.now)
         self.list_features(self.features if listed is None else listed)
+        self.list_nodes(self.nodes)
+        return self
+
+    def list_nodes(self, listed: Mapping[str, Any]) -> None:
         self.fleet.node_list_begin()
-        for node in self.nodes.values():
+        for node in listed.values():
             self.fleet.node_put(node)
         self.fleet.node_list_end(self.now)
-        return self
 
     def list_features(self, listed: Mapping[str, Any]) -> None:
         self.fleet.feature_list_begin()
@@ -206,6 +209,78 @@ def test_empty_list_once_removes_nothing() -> None:
 
     assert cluster.removals == []
     assert cluster.fleet.held(cluster.now) == ()
+
+
+def test_node_created_anew_while_a_list_lacks_its_object() -> None:
+    """The Node was away for a moment only: that is no proof about its NodeFeature.
+
+    It comes back with the labels that a master wrote before (found by chaos).
+    """
+    cluster = Cluster(30).start().run(100)
+    node = cluster.nodes["n3"]
+
+    cluster.list_features({})
+    cluster.fleet.node_deleted("n3")
+    cluster.run()
+    cluster.fleet.node_put(node)
+    cluster.run(200)
+
+    assert cluster.removals == []
+
+
+def test_empty_lists_of_everything_once_remove_nothing() -> None:
+    """Neither Nodes nor NodeFeatures are shown; then the Nodes are back first."""
+    cluster = Cluster(60).start().run(100)
+
+    cluster.list_features({})
+    cluster.list_nodes({})
+    cluster.run(1)
+    cluster.list_nodes(cluster.nodes)
+    cluster.run(200)
+
+    assert cluster.removals == []
+
+
+def test_node_back_with_labels_that_nobody_speaks_for() -> None:
+    """Two more lists have to show that; then they go."""
+    cluster = Cluster(30).start().run(100)
+    node = cluster.nodes["n3"]
+    cluster.fleet.node_deleted("n3")
+    cluster.delete("n3")
+    cluster.run(100)
+
+    cluster.fleet.node_put(node)
+    cluster.run(59)
+    assert cluster.removals == []
+    cluster.run(120)
+
+    assert cluster.ours("n3") == {}
+
+
+def test_many_nodes_back_with_labels_that_nobody_speaks_for_are_held() -> None:
+    """The breaker counts them as it counts lost NodeFeatures."""
+    cluster = Cluster(30).start().run(100)
+    nodes = dict(cluster.nodes)
+    for name in nodes:
+        cluster.fleet.node_deleted(name)
+        cluster.delete(name)
+    cluster.run(700)
+
+    cluster.list_nodes(nodes)
+    cluster.run(500)
+
+    assert cluster.removals == []
+    assert [h.cause for h in cluster.fleet.held(cluster.now)] == [LOST]
+
+
+def test_object_that_speaks_for_another_node_now() -> None:
+    """Seen with our own eyes: the old node's labels go at once."""
+    cluster = Cluster(30).start().run(100)
+
+    cluster.put(feature("n4", name="n3"))
+    cluster.run()
+
+    assert cluster.ours("n3") == {}
 
 
 def test_one_lost_while_away_goes_after_the_second_list() -> None:
@@ -479,3 +554,47 @@ def test_any_history_ends_where_a_fresh_start_ends(
             if cluster.rules.get("r"):
                 expected["gpu"] = "true"
         assert expected == cluster.ours(name)
+
+
+LISTS = st.lists(
+    st.tuples(
+        st.sampled_from(["features", "nodes", "gone", "back", "wait", "restart"]),
+        st.sets(st.integers(0, 4)),
+        st.integers(0, 61),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(LISTS)
+def test_lists_that_show_too_little_remove_nothing(
+    history: list[tuple[str, set[int], int]],
+) -> None:
+    """Nobody deleted a NodeFeature: whatever lists lack, and Nodes that come and go.
+
+    Between two wrong lists of NodeFeatures is a right one: two in a row are proof.
+    """
+    cluster = Cluster(5).start().run(100)
+    whole = dict(cluster.nodes)
+    for action, indices, seconds in history:
+        names = {f"n{i}" for i in indices}
+        shown = {k: v for k, v in cluster.nodes.items() if k not in names}
+        if action == "features":
+            objects = cluster.features
+            cluster.list_features(objects)
+            cluster.list_features({k: v for k, v in objects.items() if k not in names})
+        elif action == "nodes":
+            cluster.list_nodes(shown)
+        elif action == "gone":
+            for name in sorted(names):
+                cluster.fleet.node_deleted(name)
+            cluster.nodes = shown
+        elif action == "back":
+            cluster.nodes = {**whole, **cluster.nodes}
+            cluster.list_nodes(cluster.nodes)
+        elif action == "restart":
+            cluster.start()
+        cluster.run(seconds)
+
+    assert cluster.removals == []

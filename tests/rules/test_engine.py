@@ -449,3 +449,39 @@ def test_settled_names_are_found_in_any_case() -> None:
     sets = Sets.of(features, {"Acme.Big": ["x"]})
 
     assert evaluate(rule(term("acme.big", x=EX)), sets).outcome == "no"
+
+
+WRONG = expr("In")  # takes at least one value
+
+
+@pytest.mark.parametrize(
+    ("terms", "branches"),
+    [
+        ((), ((Term("d.f", {"n": WRONG}),), ())),
+        ((Term("no.such"),), ((Term("d.f", {"n": WRONG}),),)),
+        ((Term("d.f", {"n": EX, "o": WRONG}),), ()),
+    ],
+)
+def test_wrong_expression_over_what_is_unknown(
+    terms: tuple[Term, ...], branches: tuple[tuple[Term, ...], ...]
+) -> None:
+    """With the set read, it might have failed, or not have come into play."""
+    wanted = Rule("r", match_features=terms, match_any=branches)
+    after_it = rule(Term("rule.matched"))
+    unread = host(unknown={"d.f": "unread"})
+
+    results, _ = evaluate_all([wanted, after_it], unread)
+
+    assert [r.outcome for r in results] == ["unknown", "unknown"]
+    assert "d.f: unread" in results[0].reason
+
+
+def test_wrong_expression_after_an_unknown_one() -> None:
+    """Whether it is reached depends on an output that is unknown."""
+    maybe = rule(Term("d.f"), labels={"l": "1"})
+    seen = rule(Term("rule.matched", {"l": EX, "m": expr("Nope")}))
+    unread = host(unknown={"d.f": "unread"})
+
+    results, _ = evaluate_all([maybe, seen], unread)
+
+    assert [r.outcome for r in results] == ["unknown", "unknown"]

@@ -147,25 +147,36 @@ ORPHAN = Label("v.io/y", "1")
 
 
 @pytest.mark.parametrize(
-    ("label", "unsettled", "unknown_rules", "stays"),
+    ("label", "unsettled", "unknown_rules", "answered", "stays"),
     [
-        (LABEL, {"pci"}, (), True),
-        (LABEL, {"kernel"}, (), False),
-        (RULED, {"pci"}, ("r1",), True),
-        (RULED, {"pci"}, (), False),
-        (ORPHAN, {"kernel"}, (), True),
-        (ORPHAN, set(), (), False),
+        (LABEL, {"pci"}, (), None, True),
+        (LABEL, {"kernel"}, (), None, False),
+        (LABEL, set(), ("r1",), {"r2"}, False),
+        (RULED, {"pci"}, ("r1",), None, True),
+        (RULED, {"pci"}, (), None, False),
+        (RULED, {"custom"}, (), None, True),
+        (RULED, set(), (), {"r1"}, False),
+        (RULED, set(), (), {"r2"}, True),
+        (ORPHAN, {"kernel"}, (), None, True),
+        (ORPHAN, set(), (), None, False),
+        (ORPHAN, set(), ("r2",), None, True),
+        (ORPHAN, set(), (), {"r2"}, True),
     ],
 )
 def test_labels_go_only_with_proof(
     label: Label,
     unsettled: set[str],
     unknown_rules: tuple[str, ...],
+    answered: set[str] | None,
     stays: bool,  # noqa: FBT001 - a column of the table
 ) -> None:
-    """The maker decides; where it is unknown, every source must have completed."""
+    """The maker decides; where it is unknown, every source and rule has to be sure."""
     kept = retain(
-        {label.key: label}, {}, unsettled=unsettled, unknown_rules=unknown_rules
+        {label.key: label},
+        {},
+        unsettled=unsettled,
+        unknown_rules=unknown_rules,
+        answered=answered,
     )
 
     assert stays == (label.key in kept)
