@@ -338,8 +338,7 @@ class Worker:
                 self._refused_config(error)
             else:
                 self.troubles.end("configuration file")
-        if before or config != self._config:
-            self._configure(config)
+        self._configure(config)
         return True
 
     def _configure(self, config: WorkerConfig) -> None:

@@ -243,6 +243,42 @@ def test_rule_files_are_reloaded_and_a_bad_one_keeps_its_rules(
         r.wait_labels(A, B)
 
 
+def test_rule_file_that_is_bad_at_the_start(
+    api: FakeApi, tmp_path: Path, facts: Facts
+) -> None:
+    """Nobody knows what is in it: labels of rules stay until it can be read."""
+    folder = tmp_path / "host/etc/kubernetes/node-feature-discovery/custom.d"
+    folder.mkdir(parents=True)
+    (folder / "x.yaml").write_text(json.dumps([RULE]))
+    with running(api, tmp_path) as r:
+        r.wait_labels(A, B, MADE)
+    (folder / "x.yaml").write_text("- name: [")
+    facts.names = {"b"}
+
+    with running(api, tmp_path) as r:
+        r.wait_labels(B, MADE)
+        r.wait_node(B, MADE)
+        (folder / "x.yaml").write_text("[]")
+        r.wait_labels(B)
+        r.wait_node(B)
+
+
+def test_rule_that_became_wrong_keeps_its_labels(api: FakeApi, tmp_path: Path) -> None:
+    """Until it is mended or deleted; the reason is told."""
+    folder = tmp_path / "host/etc/kubernetes/node-feature-discovery/custom.d"
+    folder.mkdir(parents=True)
+    found = {"matchFeatures": [{"feature": "flaky.found"}]}
+    wrong = {**RULE, **found, "labelsTemplate": "{{ index . 1 2 }}"}
+    with running(api, tmp_path) as r:
+        (folder / "x.yaml").write_text(json.dumps([RULE]))
+        r.wait_labels(A, B, MADE)
+        (folder / "x.yaml").write_text(json.dumps([wrong]))
+        api.wait_for(lambda: "rule r" in str(r.log.said))
+        assert set(r.labels()) == {A, B, MADE}
+        (folder / "x.yaml").unlink()
+        r.wait_labels(A, B)
+
+
 def test_features_d_is_watched(api: FakeApi, tmp_path: Path) -> None:
     """A folder that is not there at the start; upstream then never looks again."""
     folder = tmp_path / "host/etc/kubernetes/node-feature-discovery/features.d"
