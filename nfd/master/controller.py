@@ -269,11 +269,16 @@ class Controller:
     def _ask_for_lists(self, now: float) -> None:
         """Ask for another list of rules, then of NodeFeatures, where proof needs it.
 
-        One list of rules proves no more than one of NodeFeatures.
+        One list of rules proves no more than one of NodeFeatures. Nodes are listed
+        again where a list showed none.
         """
+        next_lists = now + self.fleet.config.limits.list_interval
+        if self.fleet.wants_nodes(now):
+            self._relist_at = next_lists
+            self._nodes.relist()
         features = self.fleet.wants_list(now)
         if features or self.rule_feed.unproven:
-            self._relist_at = now + self.fleet.config.limits.list_interval
+            self._relist_at = next_lists
             self._lists_wanted = self.rule_feed.lists + 1
             self._features_wanted = features
             self._rules.relist()

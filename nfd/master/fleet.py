@@ -77,6 +77,7 @@ class Fleet:
         self.nodes = NodeStore()
         self.queue = Queue()
         self.problems: dict[ObjectKey, str] = {}  # objects that cannot be used
+        self._unread: dict[ObjectKey, str] = {}  # those that speak for a node: which
         self.losses = LossGuard(config.limits)
         self.edits = EditGuard(config.limits)
         self._rules: dict[str, tuple[Rule, ...]] = {}
@@ -86,6 +87,8 @@ class Fleet:
         self._synced = {"features": False, "nodes": False, "rules": False}
         self._first_list: float | None = None
         self._last_list = 0.0
+        self._empty_list = False  # nothing was in the last one
+        self._no_nodes_since: float | None = None  # the time of an empty list
         self.settling = Settling()
         self.rules_confirmed = True  # by a second list, where one was asked for
         self._silent: set[str] = set()  # nodes: proven that nobody speaks for them
@@ -132,8 +135,10 @@ class Fleet:
         except (NfdError, TypeError, KeyError, AttributeError, ValueError) as error:
             # The last good content goes on counting.
             self.problems[key] = f"{type(error).__name__}: {error}"
+            self._unread[key] = node
             return
         self.problems.pop(key, None)
+        self._unread.pop(key, None)
         returned = self.losses.returned((_AWAY, node)) or returned
         self._silent.discard(node)
         if before is not None and before.same_content(stored) and not returned:
@@ -150,6 +155,9 @@ class Fleet:
         meta = obj.get("metadata") or {}
         key = (meta.get("namespace", ""), meta.get("name", ""))
         self.problems.pop(key, None)
+        self._unread.pop(key, None)
+        if self._listing is not None:
+            self._listing.discard(key)
         stored = self.features.get(key)
         if stored is not None:
             self.losses.lost(key, stored.node, now, watched=True)
@@ -161,10 +169,12 @@ class Fleet:
         if self._first_list is None:
             self._first_list = now
         self._last_list = now
+        self._empty_list = not present
         self._synced["features"] = True
-        for key, stored in self.features.objects.items():
+        stored = {key: found.node for key, found in self.features.objects.items()}
+        for key, node in (self._unread | stored).items():
             if key not in present:
-                self.losses.lost(key, stored.node, now, watched=False)
+                self.losses.lost(key, node, now, watched=False)
         self._listed(present, now)
 
     def _listed(self, present: set[ObjectKey], now: float) -> None:
@@ -182,7 +192,7 @@ class Fleet:
 
     def _node_of_loss(self, key: ObjectKey) -> str:
         stored = self.features.get(key)
-        return stored.node if stored else key[1]
+        return stored.node if stored else self._unread.get(key, key[1])
 
     def _note_silent_nodes(self, now: float) -> None:
         """Nodes that carry things of ours while nobody speaks for them."""
@@ -256,6 +266,7 @@ class Fleet:
         for name in [n for n in self.nodes if n not in listed]:
             self.node_deleted(name)
         self._synced["nodes"] = True
+        self._no_nodes_since = None if listed else now
         self._note_first(now)
 
     def tracks_whole(self) -> bool:
@@ -318,12 +329,24 @@ class Fleet:
             self.losses.listed(self._known() - self.losses.pending().keys(), now)
 
     def wants_list(self, now: float) -> bool:
-        """Whether another complete list of NodeFeatures is due to prove something."""
+        """Whether another complete list of NodeFeatures is due.
+
+        To prove something, or because the first one was empty: new Nodes, which have
+        nothing to lose, would never be labelled if it was wrong.
+        """
         if not self.synced or now - self._last_list < self.config.limits.list_interval:
             return False
-        if not self.settling.done and not self._waiting and not self.losses.unproven:
+        doubtful = self._waiting or self.losses.unproven or self._empty_list
+        if not self.settling.done and not doubtful:
             self._settle(now)
         return not self.settling.done or self.losses.unproven
+
+    def wants_nodes(self, now: float) -> bool:
+        """Whether Nodes are to be listed again: a list was empty, and somebody speaks."""
+        since = self._no_nodes_since
+        if since is None or len(self.nodes) or not self.features.nodes:
+            return False
+        return now - since >= self.config.limits.list_interval
 
     def _settle(self, now: float) -> None:
         """The second list is in: what is not wanted now was not lost on the way."""
@@ -346,6 +369,7 @@ class Fleet:
             node = self._node_of_loss(key)
             before = self._keys_before(key)
             self.features.drop(key)
+            self._unread.pop(key, None)
             self._unheard(node)
             self.settling.changed(self._evaluator, node, before)
             self.queue.add(node, CHANGED)
@@ -440,12 +464,15 @@ class Fleet:
             self.losses.lost((_AWAY, name), name, now, watched=False)
 
     def _unproven(self, name: str) -> Hold:
-        """Hold removals that lack proof: after a start, or when objects are lost."""
+        """Hold removals that lack proof.
+
+        After a start, or when objects are lost or have content that cannot be read.
+        """
         silent = (_AWAY, name) in self.losses.pending()
-        if self.settling.done and not silent:
-            return Hold()
-        if silent:
+        if silent or name in self._unread.values():
             return Hold(everything=True)
+        if self.settling.done:
+            return Hold()
         return Hold(everything=True, proven=self.settling.proven(self._evaluator, name))
 
     def may_hide_startup_taint(self, name: str) -> bool:

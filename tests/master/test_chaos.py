@@ -246,3 +246,21 @@ def test_the_oracle_sees_a_wrong_removal() -> None:
 
     assert truth.wrong == [("n0", f"{FEATURE_NS}/a")]
     assert truth.foreign == [("n0", "host")]
+
+
+def test_the_oracle_asks_for_every_moment() -> None:
+    """A label wanted since a moment ago: the master may still act on the news before.
+
+    It reads rules and NodeFeatures from two streams, so it may even have set it first.
+    """
+    with FakeApi() as api:
+        truth = Truth.of(api)
+        api.node("n0", {f"{FEATURE_NS}/a": "1", f"{FEATURE_NS}/b": "1"})
+        truth.change("n0", {"b": "1"})
+        truth.settle()
+        truth.change("n0", {"a": "1", "b": "1"})
+        node = api.get(NODES, "n0")
+        node["metadata"]["labels"] = {}
+        api.client().update(NODES, node)
+
+    assert truth.wrong == [("n0", f"{FEATURE_NS}/b")]

@@ -113,6 +113,8 @@ class Cluster:
             self.fleet.tick(self.now)
             if self.fleet.wants_list(self.now):
                 self.list_features(self.features)
+            if self.fleet.wants_nodes(self.now):
+                self.list_nodes(self.nodes)
             while (name := self.fleet.queue.pop()) is not None:
                 self._write(name)
             if self.now >= end:
@@ -281,6 +283,26 @@ def test_object_that_speaks_for_another_node_now() -> None:
     cluster.run()
 
     assert cluster.ours("n3") == {}
+
+
+def test_new_nodes_and_an_empty_list() -> None:
+    """They have no labels that somebody could miss: they want them all the same."""
+    cluster = Cluster(3)
+
+    cluster.start(listed={}).run(61)
+
+    assert cluster.ours("n1") == {"a": "1"}
+
+
+def test_empty_list_of_nodes() -> None:
+    """The Nodes are asked for again, whether one of them ever changes or not."""
+    cluster = Cluster(3).start().run(100)
+
+    cluster.list_nodes({})
+    cluster.put(feature("n1", {"b": "1"}))
+    cluster.run(61)
+
+    assert cluster.ours("n1") == {"b": "1"}
 
 
 def test_one_lost_while_away_goes_after_the_second_list() -> None:
@@ -466,6 +488,55 @@ def test_object_that_cannot_be_read_keeps_its_last_content() -> None:
 
     assert cluster.ours("n1") == {"a": "1"}
     assert "spec.labels" in cluster.fleet.problems["nfd", "n1"]
+
+
+def test_object_that_cannot_be_read_after_a_start() -> None:
+    """What it said before is not known; the labels stay until it can be read."""
+    cluster = Cluster(3).start().run(100)
+    good = cluster.features["n1"]
+    cluster.features["n1"] = feature("n1")
+    cluster.features["n1"]["spec"]["labels"] = ["a"]
+
+    cluster.start().run(500)
+    assert cluster.removals == []
+
+    cluster.put({**good, "spec": {"labels": {"b": "1"}}})
+    cluster.run()
+    assert cluster.ours("n1") == {"b": "1"}
+
+
+def test_unreadable_object_that_goes_while_nobody_watches() -> None:
+    """Two lists prove that, as for any other."""
+    cluster = Cluster(30).start().run(100)
+    bad = feature("n1", name="of-n1")
+    bad["spec"]["labels"] = ["a"]
+    del cluster.features["n1"]
+    cluster.features["of-n1"] = bad
+    cluster.start().run(200)
+    assert cluster.removals == []
+
+    del cluster.features["of-n1"]
+    cluster.list_features(cluster.features)
+    cluster.run(200)
+
+    assert cluster.ours("n1") == {}
+
+
+def test_deletion_within_a_streaming_list() -> None:
+    """The stream shows an object, then says that it is deleted, then ends."""
+    cluster = Cluster(30).start().run(100)
+    fleet = cluster.fleet
+    gone = cluster.features["n3"]
+
+    fleet.feature_list_begin()
+    for obj in cluster.features.values():
+        fleet.feature_put(obj)
+    cluster.delete("n3")
+    fleet.feature_list_end(cluster.now)
+    cluster.run(3)
+
+    assert gone not in cluster.features.values()
+    assert cluster.ours("n3") == {}
 
 
 def test_startup_taint_is_lifted_after_the_labels() -> None:

@@ -78,6 +78,17 @@ def empty_rules_once(api: FakeApi) -> None:
     api.fault(empty_list(), verb="list", resource="nodefeaturerules", times=1)
 
 
+def empty_nodes_once(api: FakeApi) -> None:
+    api.streaming_lists = False
+    api.fault(empty_list(), verb="list", resource="nodes", times=1)
+
+
+def everything_empty_once(api: FakeApi) -> None:
+    empty_once(api)
+    empty_rules_once(api)
+    empty_nodes_once(api)
+
+
 def watch_drops(api: FakeApi) -> None:
     api.fault(
         dropped(), verb="watch", times=4, when=lambda a: "resourceVersion" in a.query
@@ -86,7 +97,16 @@ def watch_drops(api: FakeApi) -> None:
 
 @pytest.mark.parametrize(
     "trouble",
-    [expired_page, hung_list, half_list, empty_once, empty_rules_once, watch_drops],
+    [
+        expired_page,
+        hung_list,
+        half_list,
+        empty_once,
+        empty_rules_once,
+        empty_nodes_once,
+        everything_empty_once,
+        watch_drops,
+    ],
 )
 def test_restart_in_trouble_writes_nothing(trouble: Callable[[FakeApi], None]) -> None:
     """H38 a to d: not one write, whatever the lists and watches go through."""
@@ -118,6 +138,27 @@ def test_rules_that_one_list_does_not_show() -> None:
             api.wait_for(lambda: feed.unproven, 20)
             api.wait_for(lambda: not feed.unproven, 20)
             assert master.agent.controller.wait_idle(20)
+
+        assert node_writes(api) == []
+
+
+def test_nothing_is_listed_in_the_middle_of_life() -> None:
+    """An API server that lost sight of everything, once; Nodes come back first."""
+    with FakeApi() as api:
+        fill(api)
+        converge(api)
+        api.streaming_lists = False
+        with running(api, options=QUICK) as master:
+            controller = master.agent.controller
+            api.wait_for(lambda: controller.fleet.settling.done, 20)
+            everything_empty_once(api)
+            controller._nodes.relist()
+            api.wait_for(lambda: not len(controller.fleet.nodes), 20)
+            controller._features.relist()
+            api.wait_for(lambda: controller.fleet.losses.unproven, 20)
+            api.wait_for(lambda: len(controller.fleet.nodes) == NODE_COUNT, 20)
+            api.wait_for(lambda: not controller.fleet.losses.unproven, 20)
+            assert controller.wait_idle(20)
 
         assert node_writes(api) == []
 

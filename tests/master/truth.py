@@ -27,7 +27,7 @@ class Truth:
     removals: int = 0
     foreign: list[tuple[str, str]] = attrs.field(factory=list)
     evidence: list[str] = attrs.field(factory=list)  # what made each wrong removal
-    _doubtful: dict[str, set[str]] = attrs.field(factory=dict)
+    _always: dict[str, set[str]] = attrs.field(factory=dict)  # wanted since `settle`
     _lock: threading.Lock = attrs.field(factory=threading.Lock)
 
     @classmethod
@@ -40,15 +40,13 @@ class Truth:
     def change(self, node: str, labels: Mapping[str, str]) -> None:
         """Say what is wanted of a node from now on; call it before keys go."""
         with self._lock:
-            before = self.wanted.get(node, {})
-            gone = before.keys() - labels.keys()
-            self._doubtful.setdefault(node, set()).update(gone)
             self.wanted[node] = dict(labels)
+            self._always.setdefault(node, set(labels)).intersection_update(labels)
 
     def settle(self) -> None:
         """Say that every node is as wanted now, and nothing is on its way."""
         with self._lock:
-            self._doubtful.clear()
+            self._always = {node: set(labels) for node, labels in self.wanted.items()}
 
     def review(self, review: Review) -> None:
         """Judge a write."""
@@ -60,19 +58,19 @@ class Truth:
         old, new = _labels(review.old), _labels(review.new)
         with self._lock:
             wanted = self.wanted.get(name, {})
-            doubtful = self._doubtful.setdefault(name, set())
+            always = self._always.get(name, set())
             for key in old.keys() - new.keys():
                 if not key.startswith(PREFIX):
                     self.foreign.append((name, key))
                     continue
                 self.removals += 1
-                if key[len(PREFIX) :] in wanted and key[len(PREFIX) :] not in doubtful:
+                if key[len(PREFIX) :] in always:
                     self.wrong.append((name, key))
                     version = review.old["metadata"]["resourceVersion"]
                     asked = review.asked
                     self.evidence.append(
                         f"{asked.method} of version {version} by {asked.user_agent}:"
-                        f" {asked.body!r}; wanted {wanted}, doubtful {doubtful}"
+                        f" {asked.body!r}; wanted {wanted}, all the time {always}"
                     )
 
 
