@@ -4,7 +4,7 @@ A state machine: events and the time go in, plans come out; nothing here does I/
 waits. The controller feeds it under one lock. Holds: DESIGN section 6.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -17,7 +17,6 @@ from nfd.master.guard import (
     EditGuard,
     GuardLimits,
     HeldCause,
-    LossGuard,
     ObjectKey,
     causes,
 )
@@ -30,6 +29,7 @@ from nfd.master.merging import (
 )
 from nfd.master.nodes import NodeStore
 from nfd.master.plan import NodePlan, owns_anything, plan
+from nfd.master.presence import Presence
 from nfd.master.queue import CHANGED, NEW, RESYNC, Queue, Urgency
 from nfd.master.settling import Settling
 from nfd.master.state import NodeState, Tracking, Wanted
@@ -44,7 +44,6 @@ STARTUP_TAINTS = (
     "startup-taint.cluster-autoscaler.kubernetes.io/nfd",
     "nfd.node.kubernetes.io/startup",
 )
-_AWAY = ""  # namespace of the stand-in for objects lost while we were away
 
 
 @attrs.frozen(slots=True)
@@ -77,21 +76,15 @@ class Fleet:
         self.nodes = NodeStore()
         self.queue = Queue()
         self.problems: dict[ObjectKey, str] = {}  # objects that cannot be used
-        self._unread: dict[ObjectKey, str] = {}  # those that speak for a node: which
-        self.losses = LossGuard(config.limits)
+        self.presence = Presence(config.limits)
         self.edits = EditGuard(config.limits)
         self._rules: dict[str, tuple[Rule, ...]] = {}
         self._evaluator = self._evaluate_with()
-        self._listing: set[ObjectKey] | None = None
         self._node_listing: set[str] | None = None
         self._synced = {"features": False, "nodes": False, "rules": False}
-        self._first_list: float | None = None
-        self._last_list = 0.0
-        self._empty_list = False  # nothing was in the last one
         self._no_nodes_since: float | None = None  # the time of an empty list
         self.settling = Settling()
         self.rules_confirmed = True  # by a second list, where one was asked for
-        self._silent: set[str] = set()  # nodes: proven that nobody speaks for them
         self._waiting: set[str] = set()  # nodes with removals that wait
         self._edit_left: set[str] = set()  # nodes not yet planned since an edit
 
@@ -99,17 +92,15 @@ class Fleet:
 
     def feature_list_begin(self) -> None:
         """A list of NodeFeatures starts."""
-        self._listing = set()
+        self.presence.list_begin()
 
     def feature_put(self, obj: Mapping[str, Any]) -> None:
         """Take in a NodeFeature, from a list or a watch."""
         meta = obj["metadata"]
         key = (meta.get("namespace", ""), meta["name"])
-        if self._listing is not None:
-            self._listing.add(key)
+        returned = self.presence.shown(key)
         version = meta.get("resourceVersion", "")
         known = self.features.get(key)
-        returned = self.losses.returned(key)
         if known is not None and version and known.version == version:
             if returned:
                 self.queue.add(known.node, CHANGED)
@@ -135,17 +126,15 @@ class Fleet:
         except (NfdError, TypeError, KeyError, AttributeError, ValueError) as error:
             # The last good content goes on counting.
             self.problems[key] = f"{type(error).__name__}: {error}"
-            self._unread[key] = node
+            self.presence.unreadable(key, node)
             return
         self.problems.pop(key, None)
-        self._unread.pop(key, None)
-        returned = self.losses.returned((_AWAY, node)) or returned
-        self._silent.discard(node)
+        returned = self.presence.read(key, node) or returned
         if before is not None and before.same_content(stored) and not returned:
             return
         self.settling.changed(self._evaluator, node, before_keys)
         if before is not None and before.node != node:
-            self._unheard(before.node)
+            self._stopped_speaking(before.node)
             self.queue.add(before.node, CHANGED)
         self.queue.add(node, CHANGED)
 
@@ -155,60 +144,39 @@ class Fleet:
         meta = obj.get("metadata") or {}
         key = (meta.get("namespace", ""), meta.get("name", ""))
         self.problems.pop(key, None)
-        self._unread.pop(key, None)
-        if self._listing is not None:
-            self._listing.discard(key)
         stored = self.features.get(key)
-        if stored is not None:
-            self.losses.lost(key, stored.node, now, watched=True)
+        self.presence.deleted(key, stored.node if stored else None, now)
 
     def feature_list_end(self, now: float) -> None:
         """A list of NodeFeatures is complete: what it lacks is missing."""
-        present = self._listing if self._listing is not None else set()
-        self._listing = None
-        if self._first_list is None:
-            self._first_list = now
-        self._last_list = now
-        self._empty_list = not present
         self._synced["features"] = True
-        stored = {key: found.node for key, found in self.features.objects.items()}
-        for key, node in (self._unread | stored).items():
-            if key not in present:
-                self.losses.lost(key, node, now, watched=False)
-        self._listed(present, now)
-
-    def _listed(self, present: set[ObjectKey], now: float) -> None:
-        self._note_silent_nodes(now)
-        heard = {self.features.objects[k].node for k in present & self._known()}
-        for key in self.losses.listed(present | {(_AWAY, n) for n in heard}, now):
-            self.queue.add(self._node_of_loss(key), CHANGED)
-        first = self._first_list
+        known = {key: stored.node for key, stored in self.features.objects.items()}
+        for node in self.presence.list_end(known, self._silent_nodes(), now):
+            self.queue.add(node, CHANGED)
+        first = self.presence.first_list
         grace = self.config.limits.list_interval
         if first is not None and now - first >= grace and self.rules_confirmed:
             self._settle(now)
 
-    def _known(self) -> set[ObjectKey]:
-        return set(self.features.objects)
+    def _silent_nodes(self) -> Iterator[str]:
+        """Yield the nodes that were silent at the start; later ones show when planned.
 
-    def _node_of_loss(self, key: ObjectKey) -> str:
-        stored = self.features.get(key)
-        return stored.node if stored else self._unread.get(key, key[1])
+        They carry things of ours while nobody speaks for them.
+        """
+        if self.synced and not self.settling.done:
+            yield from (n for n in self.nodes if self._is_silent(self.nodes.get(n)))
 
-    def _note_silent_nodes(self, now: float) -> None:
-        """Nodes that carry things of ours while nobody speaks for them."""
-        if not all(self._synced.values()) or self.settling.done:
-            return
-        for name in self.nodes:
-            if name in self.features.nodes:
-                continue
-            node = self.nodes.get(name)
-            if node is not None and owns_anything(node, self.config.tracking):
-                self.losses.lost((_AWAY, name), name, now, watched=False)
+    def _is_silent(self, node: NodeState | None) -> bool:
+        return (
+            node is not None
+            and node.name not in self.features.nodes
+            and owns_anything(node, self.config.tracking)
+        )
 
-    def _unheard(self, name: str) -> None:
+    def _stopped_speaking(self, node: str) -> None:
         """An object stopped to speak for a node, and that is proven."""
-        if name in self.nodes and name not in self.features.nodes:
-            self._silent.add(name)
+        if node in self.nodes and node not in self.features.nodes:
+            self.presence.proven(node)
 
     def _keys_before(self, key: ObjectKey) -> set[str]:
         """Until settled: what the node of an object gets before a change of it."""
@@ -255,7 +223,7 @@ class Fleet:
         self.queue.discard(name)
         self._waiting.discard(name)
         self.settling.forget(name)
-        self._silent.discard(name)
+        self.presence.forget(name)
         self._edit_left.discard(name)
         self.edits.would_lose(name, ())
 
@@ -292,7 +260,7 @@ class Fleet:
     def configure(self, config: FleetConfig, now: float) -> None:
         """Take in a new configuration."""
         self.config = config
-        self.losses.limits = config.limits
+        self.presence.losses.limits = config.limits
         self.edits.limits = config.limits
         self._edited(now, first=not self.synced)
 
@@ -324,9 +292,9 @@ class Fleet:
 
     def _note_first(self, now: float) -> None:
         """The first complete list counts for nodes that became known after it."""
-        if self.synced and self._first_list is not None and not self.settling.done:
-            self._note_silent_nodes(now)
-            self.losses.listed(self._known() - self.losses.pending().keys(), now)
+        if self.synced and not self.settling.done:
+            self.presence.silences(self._silent_nodes(), now)
+            self.presence.first_list_counts(self.features.objects, now)
 
     def wants_list(self, now: float) -> bool:
         """Whether another complete list of NodeFeatures is due.
@@ -334,12 +302,13 @@ class Fleet:
         To prove something, or because the first one was empty: new Nodes, which have
         nothing to lose, would never be labelled if it was wrong.
         """
-        if not self.synced or now - self._last_list < self.config.limits.list_interval:
+        presence, interval = self.presence, self.config.limits.list_interval
+        if not self.synced or now - presence.last_list < interval:
             return False
-        doubtful = self._waiting or self.losses.unproven or self._empty_list
+        doubtful = self._waiting or presence.losses.unproven or presence.empty
         if not self.settling.done and not doubtful:
             self._settle(now)
-        return not self.settling.done or self.losses.unproven
+        return not self.settling.done or presence.losses.unproven
 
     def wants_nodes(self, now: float) -> bool:
         """Whether Nodes are to be listed again: a list was empty, and somebody speaks."""
@@ -353,8 +322,7 @@ class Fleet:
         if self.settling.done:
             return
         self.settling.end()
-        silent = {n for (space, n) in self.losses.pending() if space == _AWAY}
-        waiting = self._waiting - silent
+        waiting = self._waiting - self.presence.silent()
         if waiting:
             self.edits.edited(now)
             self._edit_left = set(waiting)
@@ -365,12 +333,11 @@ class Fleet:
         """Let proven losses and held edits take effect when their time has come."""
         if not self.synced:
             return
-        for key in self.losses.due(now, len(self.nodes), self.nodes.__contains__):
-            node = self._node_of_loss(key)
+        nodes = self.nodes
+        for key, node in self.presence.due(now, len(nodes), nodes.__contains__):
             before = self._keys_before(key)
             self.features.drop(key)
-            self._unread.pop(key, None)
-            self._unheard(node)
+            self._stopped_speaking(node)
             self.settling.changed(self._evaluator, node, before)
             self.queue.add(node, CHANGED)
         self._count_edit(now)
@@ -389,12 +356,13 @@ class Fleet:
 
     def held(self, now: float) -> tuple[HeldCause, ...]:
         """Return what is held back, and why."""
-        return causes([self.losses.held(now, len(self.nodes)), self.edits.held()])
+        lost = self.presence.losses.held(now, len(self.nodes))
+        return causes([lost, self.edits.held()])
 
     def confirm(self, cause: str, now: float) -> int:
         """Let what is held for a cause go on; return how many nodes that concerns."""
         if cause == LOST:
-            return self.losses.confirm(now)
+            return self.presence.losses.confirm(now)
         if cause == EDIT:
             nodes = self.edits.confirm()
             for name in nodes:
@@ -423,7 +391,9 @@ class Fleet:
         if node is None or not self.synced:
             return Considered(evaluation, NodePlan(name))
         wanted = evaluation.wanted()
-        self._note_silence(node, now)
+        if self._is_silent(node):
+            # It was not there for a while, or a list did not show it and its objects.
+            self.presence.silences([name], now)
         unproven = self._unproven(name)
         if self.edits.holding:
             free = attrs.evolve(wanted, hold=_both(wanted.hold, unproven))
@@ -452,24 +422,12 @@ class Fleet:
             allow_overwrite=self.config.allow_overwrite,
         )
 
-    def _note_silence(self, node: NodeState, now: float) -> None:
-        """A Node that carries things of ours, and nobody was ever heard to fall silent.
-
-        It was not there for a while, or a list did not show it, and its objects neither.
-        """
-        name = node.name
-        if name in self.features.nodes or name in self._silent:
-            return
-        if owns_anything(node, self.config.tracking):
-            self.losses.lost((_AWAY, name), name, now, watched=False)
-
     def _unproven(self, name: str) -> Hold:
         """Hold removals that lack proof.
 
         After a start, or when objects are lost or have content that cannot be read.
         """
-        silent = (_AWAY, name) in self.losses.pending()
-        if silent or name in self._unread.values():
+        if self.presence.uncertain(name):
             return Hold(everything=True)
         if self.settling.done:
             return Hold()

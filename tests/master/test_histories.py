@@ -155,9 +155,9 @@ def test_nothing_is_listed_in_the_middle_of_life() -> None:
             controller._nodes.relist()
             api.wait_for(lambda: not len(controller.fleet.nodes), 20)
             controller._features.relist()
-            api.wait_for(lambda: controller.fleet.losses.unproven, 20)
+            api.wait_for(lambda: controller.fleet.presence.losses.unproven, 20)
             api.wait_for(lambda: len(controller.fleet.nodes) == NODE_COUNT, 20)
-            api.wait_for(lambda: not controller.fleet.losses.unproven, 20)
+            api.wait_for(lambda: not controller.fleet.presence.losses.unproven, 20)
             assert controller.wait_idle(20)
 
         assert node_writes(api) == []
