@@ -62,19 +62,34 @@ class Evaluation:
         """Hold the keys that unknown rules write; all, where templates name them.
 
         A rule that fails proves nothing either, but as it may do so for good, it holds
-        only what it names.
+        only what it names, and no value that others want.
         """
-        keys = {kept.key for kept in self.output.kept}
+        output = self.output
+        keys = {kept.key for kept in output.kept}
         everything = False
-        for result in (*self.output.unknown, *self.output.errors):
-            rule, failed = result.rule, result.outcome == "error"
-            everything = everything or (bool(rule.labels_template) and not failed)
+        for result in output.unknown:
+            everything = everything or bool(result.rule.labels_template)
             if not result.matched:
-                keys.update(_long(rule.labels))
-                keys.update(_long(rule.annotations))
-                keys.update(_long(rule.extended_resources))
-                keys.update(t.ident for t in rule.taints)
+                keys |= _named(result.rule)
+        if output.errors:
+            wanted = {
+                *output.labels,
+                *output.annotations,
+                *output.extended_resources,
+                *(t.ident for t in output.taints),
+            }
+            keys.update(*(_named(r.rule) - wanted for r in output.errors))
         return Hold(everything=everything, keys=frozenset(keys))
+
+
+def _named(rule: Rule) -> set[str]:
+    """Return the keys that a rule names itself; a taint as `key:Effect`."""
+    return {
+        *_long(rule.labels),
+        *_long(rule.annotations),
+        *_long(rule.extended_resources),
+        *(t.ident for t in rule.taints),
+    }
 
 
 def _long(outputs: Mapping[str, str]) -> set[str]:
@@ -194,7 +209,11 @@ class Evaluator:
                     Refusal("label", k, v, reason, origin) for k, v in published.items()
                 ]
                 continue
-            for key, value in self.policy.prefixed(published).items():
+            prefixed = self.policy.prefixed(published)
+            if self.scope.trusts(stored):
+                labels.update({k: Output(v, origin) for k, v in prefixed.items()})
+                continue
+            for key, value in prefixed.items():
                 if self.scope.trusts_labels(stored, key):
                     labels[key] = Output(value, origin)
                 else:

@@ -30,7 +30,7 @@ from nfd.master.merging import (
 from nfd.master.nodes import NodeStore
 from nfd.master.plan import NodePlan, owns_anything, plan
 from nfd.master.presence import Presence
-from nfd.master.queue import CHANGED, NEW, RESYNC, Queue, Urgency
+from nfd.master.queue import BEGUN, CHANGED, NEW, RESYNC, Queue, Urgency
 from nfd.master.settling import Settling
 from nfd.master.state import NodeState, Tracking, Wanted
 from nfd.master.store import FeatureStore
@@ -193,13 +193,16 @@ class Fleet:
 
     def node_put(self, obj: Mapping[str, Any]) -> None:
         """Take in a Node, whole or its metadata."""
+        before = self.nodes.version(obj["metadata"]["name"])
+        created = before is None or before[0] != obj["metadata"]["uid"]
+        self._node_state(obj, NEW if created else CHANGED)
+
+    def _node_state(self, obj: Mapping[str, Any], urgency: Urgency) -> None:
         node = NodeState.from_object(obj)
         if self._node_listing is not None:
             self._node_listing.add(node.name)
-        before = self.nodes.version(node.name)
         if self.nodes.put(node):
-            created = before is None or before[0] != node.uid
-            self.queue.add(node.name, NEW if created else CHANGED)
+            self.queue.add(node.name, urgency)
 
     def node_written(self, obj: Mapping[str, Any]) -> None:
         """Take in the answer to a write, unless a watch has told of a later state."""
@@ -209,7 +212,7 @@ class Fleet:
         versions = (known[1], obj["metadata"].get("resourceVersion", ""))
         if all(v.isdigit() for v in versions) and int(versions[0]) > int(versions[1]):
             return
-        self.node_put(obj)
+        self._node_state(obj, BEGUN)
 
     def node_missing(self, name: str, uid: str) -> None:
         """Forget a Node that a request did not find, but no successor of it."""

@@ -3,17 +3,18 @@
 from collections.abc import Collection
 from typing import Literal, TypeAlias
 
-Urgency: TypeAlias = Literal[0, 1, 2]
-NEW: Urgency = 0
-CHANGED: Urgency = 1
-RESYNC: Urgency = 2
+Urgency: TypeAlias = Literal[0, 1, 2, 3]
+BEGUN: Urgency = 0  # a write is done and the next one, a taint perhaps, may wait
+NEW: Urgency = 1
+CHANGED: Urgency = 2
+RESYNC: Urgency = 3
 
 
 class Queue:
     """Names of nodes to look at, each once, the urgent ones first."""
 
     def __init__(self) -> None:
-        self._waiting: tuple[dict[str, None], ...] = ({}, {}, {})
+        self._waiting: tuple[dict[str, None], ...] = ({}, {}, {}, {})
 
     def add(self, node: str, urgency: Urgency) -> None:
         """Add a node, or make it more urgent."""

@@ -130,18 +130,23 @@ _KINDS = ("flags", "attributes", "instances")
 
 
 def _by_key(features: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Sort `spec.features` by lower-case key: the elements of each kind, or None."""
+    """Sort `spec.features` by lower-case key: the elements of each kind, or None.
+
+    Flags become a tuple of names: their empty maps are slow to unpack.
+    """
     plain: dict[str, list[Any]] = {}
     for index, kind in enumerate(_KINDS):
         for key, value in (features.get(kind) or {}).items():
             parts = plain.setdefault(key.lower(), [None, None, None])
             elements: Any = value["elements"] or ([] if kind == "instances" else {})
+            if kind == "flags" and type(elements) is dict:
+                elements = tuple(elements)
             if parts[index] is None:
                 parts[index] = elements
-            elif kind == "instances":  # the same key in capitals
-                parts[index] = [*parts[index], *elements]
-            else:
+            elif kind == "attributes":  # the same key in capitals
                 parts[index] = {**parts[index], **elements}
+            else:
+                parts[index] = parts[index] + elements
     return dict(sorted(plain.items()))
 
 
@@ -149,15 +154,19 @@ def _check(parts: list[Any]) -> None:
     """Check the shape of one set; where in doubt by reading it as features are read."""
     flags, attributes, instances = parts
     if (
-        (flags is None or type(flags) is dict)
+        (flags is None or type(flags) is tuple)
         and (attributes is None or _is_text_map(attributes))
         and (instances is None or _are_instances(instances))
     ):
         return
+    if type(flags) is tuple:
+        flags = {name: {} for name in flags}
     Features.from_spec(
         {
             kind: {"": {"elements": elements}}
-            for kind, elements in zip(_KINDS, parts, strict=True)
+            for kind, elements in zip(
+                _KINDS, (flags, attributes, instances), strict=True
+            )
             if elements is not None
         }
     )

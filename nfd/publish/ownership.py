@@ -6,7 +6,8 @@ sections 1.5 and 2.8, the Kubernetes page "Server-Side Apply" (FieldsV1) and RFC
 
 import hashlib
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Literal
 
 import attrs
@@ -18,6 +19,7 @@ from nfd.labels import ANNOTATION_NS, FEATURE_NS, MAX_NAME
 WORKER_MANAGER = "nfd-worker"
 MASTER_MANAGER = "nfd-master"
 NODE_NAME_LABEL = f"{ANNOTATION_NS}/node-name"
+_KEPT = 64  # sets of keys: the nodes of a fleet have few different ones
 
 
 def master_manager(instance: str = "") -> str:
@@ -80,6 +82,7 @@ def long_key(text: str) -> str:
     return text.removeprefix("/") if "/" in text else f"{FEATURE_NS}/{text}"
 
 
+@lru_cache(_KEPT)
 def tracked_keys(annotation: str | None) -> frozenset[str]:
     """Read a tracking annotation: comma-joined keys in their short form."""
     return frozenset(
@@ -87,7 +90,8 @@ def tracked_keys(annotation: str | None) -> frozenset[str]:
     )
 
 
-def tracking_text(keys: Iterable[str]) -> str:
+@lru_cache(_KEPT)
+def tracking_text(keys: frozenset[str]) -> str:
     """Write a tracking annotation; "" stands for no annotation."""
     return ",".join(sorted(short_key(k) for k in keys))
 
@@ -178,29 +182,35 @@ def plan_map(  # noqa: PLR0913 - the columns of one decision table
     """
     add: dict[str, str] = {}
     replace: dict[str, tuple[str, str]] = {}
-    held = {k for k in wanted if k in hold.keys and k in owned and k in current}
+    held = {k for k in hold.keys & wanted.keys() & owned if k in current}
     conflicts: list[KeyConflict] = []
-    becomes: set[str] = set()
-    for key, value in sorted(wanted.items()):
-        if key in held:
-            continue
-        found = current.get(key)
+    becomes = wanted.keys() - held
+    becomes -= {
+        k
+        for k in becomes - owned
+        if k in current and managers.get(k, "") not in ("", *ours)
+    }
+    differing = [
+        (key, found, value)
+        for key, value in wanted.items()
+        if (found := current.get(key)) != value
+        and key not in held
+        and (found is None or not equal(found, value))
+    ]
+    for key, found, value in sorted(differing):
         writer = managers.get(key, "")
         if found is None:
             add[key] = value
-            becomes.add(key)
-        elif equal(found, value):
-            if key in owned or not writer or writer in ours:
-                becomes.add(key)
         elif key in owned or writer in ours:
             replace[key] = (found, value)
-            becomes.add(key)
         else:
             taken = foreign == "take"
             conflicts.append(KeyConflict(key, value, found, writer, taken))
             if taken:
                 replace[key] = (found, value)
                 becomes.add(key)
+            else:
+                becomes.discard(key)
     unwanted = sorted(k for k in owned - wanted.keys() if k in current)
     remove = {k: current[k] for k in unwanted if k not in hold}
     held.update(k for k in unwanted if k in hold)

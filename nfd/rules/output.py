@@ -18,6 +18,7 @@ from nfd.rules.sets import Matched, Sets
 
 OutputKind: TypeAlias = Literal["label", "annotation", "extendedResource", "taint"]
 PUBLISHED = "NodeFeature"  # stands where a rule's name would, for published labels
+_NO_OUTPUTS: Mapping[str, "Output"] = {}
 
 
 @attrs.frozen(slots=True)
@@ -160,15 +161,13 @@ class _Combining:
     def run(
         self, results: Sequence[RuleResult], spec_labels: Mapping[str, Output]
     ) -> RuleOutput:
-        labels = _Wanted("label")
+        labels = _Wanted("label", self.policy.prefixed(spec_labels))
         annotations = _Wanted("annotation")
         resources = _Wanted("extendedResource")
         taints = _Wanted("taint")
         wanted_taints: dict[str, Taint] = {}
         variables: dict[str, str] = {}
         prefixed = self.policy.prefixed
-        for key, output in prefixed(spec_labels).items():
-            labels.add(key, output, PUBLISHED)
         for result in results:
             if not result.matched:
                 continue
@@ -281,9 +280,11 @@ def resolve(reference: str, sets: Sets, matched: Matched) -> Reference:
 class _Wanted:
     """What is wanted of one kind: the last output of each key, and all who want it."""
 
-    def __init__(self, kind: OutputKind) -> None:
+    def __init__(
+        self, kind: OutputKind, published: Mapping[str, Output] = _NO_OUTPUTS
+    ) -> None:
         self.kind: OutputKind = kind
-        self.outputs: dict[str, Output] = {}
+        self.outputs = dict(published)
         self._wants: dict[str, list[tuple[str, str]]] = {}
 
     def add(self, key: str, output: Output, rule: str) -> None:

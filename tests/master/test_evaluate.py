@@ -178,15 +178,16 @@ def test_unknown_template_holds_all() -> None:
 def test_failing_rule_holds_what_it_names() -> None:
     """A mistake in a rule, or in our engine, is no proof that a label is wrong."""
     wrong = Term("pci.device", {"vendor": Expression("Gt", ("odd",))})
-    made = rule("r", wrong, labels={"gpu": "true"}, labels_template="a=1")
-    fleet = Fleet(made)
+    failing = rule("f", wrong, labels={"a": "1", "b": "1"}, labels_template="c=1")
+    other = rule("o", has("10de"), labels={"b": "2"})
+    fleet = Fleet(failing, other)
     fleet.put(devices(GPU))
 
-    hold = fleet.node().wanted().hold
+    wanted = fleet.node().wanted()
 
     assert fleet.node().output.errors
-    assert f"{FEATURE_NS}/gpu" in hold
-    assert not hold.everything
+    assert wanted.hold == Hold(keys=frozenset({"a", f"{FEATURE_NS}/a", "b"}))
+    assert wanted.labels == {f"{FEATURE_NS}/b": "2"}
 
 
 def test_trimmed_element_is_unknown_until_it_is_published() -> None:

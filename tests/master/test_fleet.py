@@ -558,16 +558,20 @@ def test_startup_taint_is_lifted_after_the_labels() -> None:
 
 
 def test_urgent_nodes_first() -> None:
-    """New nodes before changed ones, and those before a resync."""
-    cluster = Cluster(3).start().run(100)
+    """What was begun is done first, then new nodes, changed ones, a resync."""
+    cluster = Cluster(4).start().run(100)
     cluster.fleet.resync()
     cluster.put(feature("n2", {"b": "1"}))
     cluster.add_node("new")
     cluster.fleet.node_put(cluster.nodes["new"])
 
-    order = [cluster.fleet.queue.pop() for _ in range(4)]
+    written = cluster.nodes["n3"]
+    written["metadata"] |= {"resourceVersion": "99", "labels": {}}
+    cluster.fleet.node_written(written)
 
-    assert order == ["new", "n2", "n0", "n1"]
+    order = [cluster.fleet.queue.pop() for _ in range(5)]
+
+    assert order == ["n3", "new", "n2", "n0", "n1"]
 
 
 ACTIONS = st.lists(
