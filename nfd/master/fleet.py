@@ -314,9 +314,12 @@ class Fleet:
         return not self.settling.done or presence.losses.unproven
 
     def wants_nodes(self, now: float) -> bool:
-        """Whether Nodes are to be listed again: a list was empty, and somebody speaks."""
+        """Whether Nodes are to be listed again: the last list was empty.
+
+        That is believed where nobody speaks for any node.
+        """
         since = self._no_nodes_since
-        if since is None or len(self.nodes) or not self.features.nodes:
+        if since is None or not self.features.nodes:
             return False
         return now - since >= self.config.limits.list_interval
 

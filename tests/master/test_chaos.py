@@ -10,7 +10,7 @@ from typing import Any
 from nfd.features import Features
 from nfd.kube.resources import NODEFEATURERULES, NODEFEATURES, NODES
 from nfd.labels import FEATURE_NS
-from tests.fakeapi.faults import answer, dropped, empty_list, lost_answer, reset
+from tests.fakeapi.faults import Asked, answer, dropped, empty_list, lost_answer, reset
 from tests.fakeapi.server import FakeApi
 from tests.master.agents import Running, ours, start
 from tests.master.test_fleet import GPU, feature
@@ -24,6 +24,7 @@ OPTIONS = (
     "garbageCollection: {grace: 300ms}\ninformerPageSize: 15\nresyncPeriod: 2s"
 )
 RULE_LABELS = ("gpu", "ruled")
+LISTED = ("nodes", "nodefeatures", "nodefeaturerules")
 
 
 class Storm:
@@ -37,6 +38,7 @@ class Storm:
         self.gpus: dict[str, bool] = {}
         self.rule_label = "gpu"
         self.events = 0
+        self.emptied: list[Asked] = []
         for i in range(NODE_COUNT):
             name = f"n{i}"
             api.node(name, {"host": name})
@@ -150,11 +152,27 @@ class Storm:
     def empty_list(self) -> None:
         """One list shows nothing; the one after it is whole again."""
         self.api.streaming_lists = False
-        resource = self.draw.choice(["nodefeatures", "nodefeaturerules"])
-        if resource == "nodefeatures":
-            self.api.fault(empty_list(), verb="list", resource=resource, times=1)
+        for resource in self.draw.sample(LISTED, self.draw.randint(1, len(LISTED))):
+            self.api.fault(
+                empty_list(),
+                verb="list",
+                resource=resource,
+                when=self.follows_a_whole_list,
+            )
         self.api.compact()
         self.api.end_watches()
+
+    def follows_a_whole_list(self, asked: Asked) -> bool:
+        """Two empty lists in a row would be proof."""
+        lists = [
+            a
+            for a in self.api.requests
+            if a.verb == "list" and a.resource == asked.resource and a is not asked
+        ]
+        if "continue" in asked.query or (lists and lists[-1] in self.emptied):
+            return False
+        self.emptied.append(asked)
+        return True
 
     def toggle_streaming(self) -> None:
         self.api.streaming_lists = not self.api.streaming_lists

@@ -295,10 +295,11 @@ def test_new_nodes_and_an_empty_list() -> None:
 
 
 def test_empty_list_of_nodes() -> None:
-    """The Nodes are asked for again, whether one of them ever changes or not."""
+    """The Nodes are asked for again; the watch tells only of those that change."""
     cluster = Cluster(3).start().run(100)
 
     cluster.list_nodes({})
+    cluster.fleet.node_put(cluster.nodes["n2"])
     cluster.put(feature("n1", {"b": "1"}))
     cluster.run(61)
 
