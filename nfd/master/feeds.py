@@ -130,7 +130,8 @@ class RuleFeed:
     What leaves the spec as it was, a write of the status above all, is no change:
     the rules stay the very same objects, and so do the results kept of them. An object
     that a list does not show goes when a second one, `interval()` seconds later, does
-    not show it either; `unproven` asks for that list. `lists` counts complete ones.
+    not show it either; `unproven` asks for that list, and for one more where the first
+    one is empty. `lists` counts complete ones.
     """
 
     def __init__(
@@ -205,8 +206,8 @@ class RuleFeed:
 
     @property
     def unproven(self) -> bool:
-        """Whether another list is wanted."""
-        return bool(self._missing)
+        """Whether another list is wanted: an object is missing, or the first is empty."""
+        return bool(self._missing) or (self.lists == 1 and not self.loaded)
 
     def _forget(self, name: str) -> None:
         self._missing.pop(name, None)

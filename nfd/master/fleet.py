@@ -192,15 +192,19 @@ class Fleet:
         self._node_listing = set()
 
     def node_put(self, obj: Mapping[str, Any]) -> None:
-        """Take in a Node, whole or its metadata."""
+        """Take in a Node from a list or a watch, whole or its metadata."""
+        if self._node_listing is not None:
+            self._node_listing.add(obj["metadata"]["name"])
+        self.node_read(obj)
+
+    def node_read(self, obj: Mapping[str, Any]) -> None:
+        """Take in a Node that was read alone: that does not make it part of a list."""
         before = self.nodes.version(obj["metadata"]["name"])
         created = before is None or before[0] != obj["metadata"]["uid"]
         self._node_state(obj, NEW if created else CHANGED)
 
     def _node_state(self, obj: Mapping[str, Any], urgency: Urgency) -> None:
         node = NodeState.from_object(obj)
-        if self._node_listing is not None:
-            self._node_listing.add(node.name)
         if self.nodes.put(node):
             self.queue.add(node.name, urgency)
 

@@ -108,6 +108,10 @@ class LossGuard:
         """Whether another completed list is wanted."""
         return any(not loss.proven for loss in self._losses.values())
 
+    def __contains__(self, key: ObjectKey) -> bool:
+        """Tell whether an object is lost and still counts."""
+        return key in self._losses
+
     def pending(self) -> Mapping[ObjectKey, str]:
         """Return the lost objects that still count, with their nodes."""
         return {key: loss.node for key, loss in self._losses.items()}

@@ -112,7 +112,7 @@ class Presence:
 
     def uncertain(self, node: str) -> bool:
         """Tell whether nobody knows what is said about a node."""
-        return node in self._unread.values() or (_AWAY, node) in self.losses.pending()
+        return (_AWAY, node) in self.losses or node in self._unread.values()
 
     def due(
         self, now: float, fleet: int, exists: Callable[[str], bool]

@@ -157,7 +157,7 @@ class Writers:
             self._try_later(name, error)
         else:
             with self._changing() as fleet:
-                fleet.node_put(node)
+                fleet.node_read(node)
                 fleet.queue.add(name, CHANGED)
 
     def _write(self, planned: NodePlan, step: Step) -> None:
@@ -224,7 +224,7 @@ class Writers:
             if node["metadata"]["uid"] == planned.uid:
                 fleet.node_written(node)
             else:
-                fleet.node_put(node)
+                fleet.node_read(node)
         self._try_later(name, error)
 
     def _try_later(self, name: str, error: ApiError | None) -> None:

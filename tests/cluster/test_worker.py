@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 
 from tests.cluster.api import MERGE_PATCH, RefusedError
 from tests.cluster.controlplane import ControlPlane
+from tests.cluster.processes import free_port
 from tests.cluster.roles import apply_chart, grant_upstream_worker
 
 pytestmark = pytest.mark.usefixtures("helm")
@@ -185,20 +188,31 @@ def test_oneshot_labels_the_node_and_publishes(
     assert worker.writes() == ["patch nodes", "create nodefeatures"]
 
 
+def passes(port: int) -> int:
+    """How often a worker has looked at its host, by its metrics."""
+    address = f"http://127.0.0.1:{port}/metrics"
+    with urllib.request.urlopen(address, timeout=5) as answer:
+        text = answer.read().decode()
+    name = "nfd_worker_feature_discovery_duration_seconds_count"
+    return round(float(re.findall(rf"^{name}\S* (\S+)$", text, re.MULTILINE)[0]))
+
+
 def test_ten_unchanged_passes_ask_for_nothing(
     plane: ControlPlane, tmp_path: Path
 ) -> None:
     """Audit log of the API server."""
     worker = Running(plane, "wk-idle", tmp_path)
-    with worker.running(BOTH, '-options={"core":{"sleepInterval":"1s"}}', "-v=1"):
+    port = free_port()
+    often = '-options={"core":{"sleepInterval":"1s"}}'
+    with worker.running(BOTH, often, f"-port={port}"):
         plane.wait_for(lambda: worker.object() is not None, wanted=True)
         plane.wait_for(
             lambda: f"{FEATURE}/network-sriov.capable" in worker.labels(), wanted=True
         )
-        time.sleep(3)
+        start = passes(port)
+        plane.wait_for(lambda: passes(port) > start + 2, wanted=True)
         before = len(worker.asked())
-        passes = 10
-        time.sleep(passes * 1.15)
+        plane.wait_for(lambda: passes(port) > start + 12, wanted=True)
 
         assert len(worker.asked()) == before
 
@@ -210,7 +224,6 @@ def test_object_is_put_back_within_a_second(
     path = f"{worker.features}/nodefeatures/{worker.node}"
     with worker.running():
         plane.wait_for(lambda: worker.object() is not None, wanted=True)
-        time.sleep(2)
         plane.admin.delete(path)
         plane.wait_for(lambda: worker.object() is not None, wanted=True, seconds=1)
 
@@ -289,7 +302,7 @@ def test_api_server_that_restarts_costs_no_label(tmp_path: Path) -> None:
             own.programs["kube-apiserver"].kill()
             rule = {"name": "r", "labels": {CUSTOM: "true"}}
             worker.config.write_text(json.dumps({"sources": {"custom": [rule]}}))
-            time.sleep(1)
+            own.wait_for(lambda: "trouble" in str(worker.events()), wanted=True)
             own.start_api_server()
 
             own.wait_for(

@@ -298,7 +298,11 @@ def test_empty_list_of_nodes() -> None:
     """The Nodes are asked for again; the watch tells only of those that change."""
     cluster = Cluster(3).start().run(100)
 
-    cluster.list_nodes({})
+    cluster.fleet.node_list_begin()
+    written = cluster.nodes["n0"]
+    written["metadata"]["resourceVersion"] = "9"
+    cluster.fleet.node_written(written)  # an answer is no part of the list
+    cluster.fleet.node_list_end(cluster.now)
     cluster.fleet.node_put(cluster.nodes["n2"])
     cluster.put(feature("n1", {"b": "1"}))
     cluster.run(61)
