@@ -124,6 +124,15 @@ def test_restart_in_trouble_writes_nothing(trouble: Callable[[FakeApi], None]) -
         assert node_writes(api) == []
 
 
+def test_new_cluster_of_which_the_first_lists_show_nothing() -> None:
+    """Nobody misses a label yet; they come as soon as the lists are asked for again."""
+    with FakeApi() as api:
+        fill(api)
+        everything_empty_once(api)
+        with running(api, options=QUICK):
+            api.wait_for(lambda: all(complete(api, f"n{i}") for i in range(5)), 20)
+
+
 def test_rules_that_one_list_does_not_show() -> None:
     """H38 c for rules, in the middle of life: a second list is asked for."""
     with FakeApi() as api:
