@@ -72,13 +72,7 @@ class Evaluation:
             if not result.matched:
                 keys |= _named(result.rule)
         if output.errors:
-            wanted = {
-                *output.labels,
-                *output.annotations,
-                *output.extended_resources,
-                *(t.ident for t in output.taints),
-            }
-            keys.update(*(_named(r.rule) - wanted for r in output.errors))
+            keys.update(*(_named(r.rule) - output.keys for r in output.errors))
         return Hold(everything=everything, keys=frozenset(keys))
 
 

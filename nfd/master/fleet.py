@@ -164,14 +164,13 @@ class Fleet:
         They carry things of ours while nobody speaks for them.
         """
         if self.synced and not self.settling.done:
-            yield from (n for n in self.nodes if self._is_silent(self.nodes.get(n)))
+            yield from filter(self._is_silent, self.nodes)
 
-    def _is_silent(self, node: NodeState | None) -> bool:
-        return (
-            node is not None
-            and node.name not in self.features.nodes
-            and owns_anything(node, self.config.tracking)
-        )
+    def _is_silent(self, name: str) -> bool:
+        if name in self.features.nodes:
+            return False  # before the Node is unpacked
+        node = self.nodes.get(name)
+        return node is not None and owns_anything(node, self.config.tracking)
 
     def _stopped_speaking(self, node: str) -> None:
         """An object stopped to speak for a node, and that is proven."""
@@ -401,7 +400,7 @@ class Fleet:
         if node is None or not self.synced:
             return Considered(evaluation, NodePlan(name))
         wanted = evaluation.wanted()
-        if self._is_silent(node):
+        if self._is_silent(name):
             # It was not there for a while, or a list did not show it and its objects.
             self.presence.silences([name], now)
         unproven = self._unproven(name)

@@ -31,32 +31,21 @@ class Settling:
 
     def wanted(self, evaluator: Evaluator, node: str) -> set[str]:
         """Return the keys that a node gets, to be compared after a change of it."""
-        return set() if self.done else _keys(evaluator, node)
+        return set() if self.done else evaluator.node(node).output.keys
 
     def changed(self, evaluator: Evaluator, node: str, before: set[str]) -> None:
         """What was `wanted` before a change and is not now has been seen to go."""
         if before:
-            gone = before - _keys(evaluator, node)
+            gone = before - evaluator.node(node).output.keys
             self._gone.setdefault(node, set()).update(gone)
 
     def proven(self, evaluator: Evaluator, node: str) -> frozenset[str]:
         """Return the keys of a node that may go."""
         proven = set(self._gone.get(node, ()))
         for older in self._older:
-            proven |= _keys(older, node) - _keys(evaluator, node)
+            proven |= older.node(node).output.keys - evaluator.node(node).output.keys
         return frozenset(proven)
 
     def forget(self, node: str) -> None:
         """The Node is gone, and with it whatever it carried."""
         self._gone.pop(node, None)
-
-
-def _keys(evaluator: Evaluator, node: str) -> set[str]:
-    output = evaluator.node(node).output
-    taints = {t.ident for t in output.taints}
-    return {
-        *output.labels,
-        *output.annotations,
-        *output.extended_resources,
-        *taints,
-    }

@@ -1,7 +1,7 @@
 """Templates of labels and vars, expanded into keys and values (spec section 6.5)."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from nfd.errors import RuleError
 from nfd.features import Attributes
@@ -10,6 +10,19 @@ if TYPE_CHECKING:
     from nfd.gotemplate import Template
 
 TemplateData = Mapping[str, Mapping[str, Sequence[Attributes]]]
+Elements: TypeAlias = list[Attributes]
+
+
+def put(data: dict[str, dict[str, Elements]], feature: str, elements: Elements) -> None:
+    """Add elements to template data under `.domain.feature`, original and lower case.
+
+    Upstream knows only the case that the rule uses, its manual shows the lower one.
+    """
+    for spelling in dict.fromkeys((feature, feature.lower())):
+        domain, dot, name = spelling.partition(".")
+        if not dot:
+            domain = domain.lower()
+        data.setdefault(domain, {}).setdefault(name, []).extend(elements)
 
 
 class Expansion:

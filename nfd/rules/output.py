@@ -72,6 +72,16 @@ class RuleOutput:
     kept: tuple[Kept, ...] = ()
 
     @property
+    def keys(self) -> set[str]:
+        """All keys that are wanted; a taint's is `key:Effect`."""
+        return {
+            *self.labels,
+            *self.annotations,
+            *self.extended_resources,
+            *(t.ident for t in self.taints),
+        }
+
+    @property
     def errors(self) -> tuple[RuleResult, ...]:
         """The results of rules that failed."""
         return tuple(r for r in self.results if r.outcome == "error")

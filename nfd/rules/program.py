@@ -10,7 +10,7 @@ from typing import TypeAlias
 import attrs
 
 from nfd.features import Attributes
-from nfd.rules.expansion import Expansion
+from nfd.rules.expansion import Elements, Expansion, put
 from nfd.rules.model import MATCHED_FEATURE, Rule, Term
 from nfd.rules.operators import (
     Bound,
@@ -24,7 +24,6 @@ from nfd.rules.sets import Matched, Sets
 MAX_BAD_VALUES = 10  # recorded per rule; more of them say nothing new
 
 Verdict: TypeAlias = bool | None
-Elements: TypeAlias = list[Attributes]
 _EMPTY: frozenset[str] = frozenset()
 
 
@@ -362,18 +361,6 @@ class _Kinds:
     flags: frozenset[str] | None
     attributes: Attributes | None
     instances: tuple[Attributes, ...] | None
-
-
-def put(data: dict[str, dict[str, Elements]], feature: str, elements: Elements) -> None:
-    """Add elements to template data under `.domain.feature`, original and lower case.
-
-    Upstream knows only the case that the rule uses, its manual shows the lower one.
-    """
-    for spelling in dict.fromkeys((feature, feature.lower())):
-        domain, dot, name = spelling.partition(".")
-        if not dot:
-            domain = domain.lower()
-        data.setdefault(domain, {}).setdefault(name, []).extend(elements)
 
 
 def both(left: Verdict, right: Verdict) -> Verdict:

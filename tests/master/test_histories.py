@@ -1,7 +1,8 @@
 """Sequences that made masters strip clusters (issue cases H38 to H45), and upgrades."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from nfd.kube.resources import NODEFEATURERULES as RULES
 from nfd.kube.resources import NODEFEATURES, NODES
 from nfd.labels import ANNOTATION_NS, FEATURE_NS
+from nfd.master.controller import Controller
 from nfd.publish.ownership import NODE_NAME_LABEL
 from tests.fakeapi.faults import answer, dropped, empty_list, reset, truncated
 from tests.fakeapi.server import FakeApi
@@ -25,6 +27,15 @@ def fill(api: FakeApi) -> None:
         api.node(f"n{i}", {"host": f"n{i}"})
         api.put(NODEFEATURES, feature(f"n{i}"))
     api.put(RULES, RULE)
+
+
+@contextmanager
+def settled(api: FakeApi) -> Iterator[Controller]:
+    """Run a master that has the proof of its second list."""
+    with running(api, options=QUICK) as master:
+        controller = master.agent.controller
+        api.wait_for(lambda: controller.fleet.settling.done, 20)
+        yield controller
 
 
 def converge(api: FakeApi) -> None:
@@ -139,14 +150,13 @@ def test_rules_that_one_list_does_not_show() -> None:
         fill(api)
         converge(api)
         api.streaming_lists = False
-        with running(api, options=QUICK) as master:
-            api.wait_for(lambda: master.agent.controller.fleet.settling.done, 20)
+        with settled(api) as controller:
             empty_rules_once(api)
-            master.agent.controller._rules.relist()
-            feed = master.agent.controller.rule_feed
+            controller._rules.relist()
+            feed = controller.rule_feed
             api.wait_for(lambda: feed.unproven, 20)
             api.wait_for(lambda: not feed.unproven, 20)
-            assert master.agent.controller.wait_idle(20)
+            assert controller.wait_idle(20)
 
         assert node_writes(api) == []
 
@@ -157,9 +167,7 @@ def test_nothing_is_listed_in_the_middle_of_life() -> None:
         fill(api)
         converge(api)
         api.streaming_lists = False
-        with running(api, options=QUICK) as master:
-            controller = master.agent.controller
-            api.wait_for(lambda: controller.fleet.settling.done, 20)
+        with settled(api) as controller:
             everything_empty_once(api)
             controller._nodes.relist()
             api.wait_for(lambda: not len(controller.fleet.nodes), 20)
@@ -287,9 +295,8 @@ def test_upgrade_from_upstream_takes_over_without_one_write() -> None:
         api.put(RULES, RULE)
         before = [api.get(NODES, f"n{i}") for i in range(5)]
         uids = [o["metadata"]["uid"] for o in api.all(NODEFEATURES)]
-        with running(api, options=QUICK) as master:
-            api.wait_for(lambda: master.agent.controller.fleet.settling.done, 20)
-            assert master.agent.controller.wait_idle(20)
+        with settled(api) as controller:
+            assert controller.wait_idle(20)
 
         assert [api.get(NODES, f"n{i}") for i in range(5)] == before
         assert [o["metadata"]["uid"] for o in api.all(NODEFEATURES)] == uids
@@ -304,15 +311,14 @@ def test_upgrade_owns_what_upstream_owned() -> None:
         put_upstream_node(api, node)
         api.put(NODEFEATURES, upstream_feature("n0"))
         api.put(RULES, RULE)
-        with running(api, options=QUICK) as master:
-            api.wait_for(lambda: master.agent.controller.fleet.settling.done, 20)
+        with settled(api) as controller:
             api.remove(RULES, "gpu")
             api.wait_for(lambda: ours(api, "n0") == {"a": "1"}, 20)
             api.wait_for(lambda: not api.get(NODES, "n0")["spec"].get("taints"), 20)
             api.wait_for(
                 lambda: api.get(NODES, "n0")["status"]["capacity"] == {"cpu": "8"}, 20
             )
-            assert master.agent.controller.wait_idle(20)
+            assert controller.wait_idle(20)
 
         assert api.get(NODES, "n0")["metadata"]["annotations"] == {
             "node.alpha.kubernetes.io/ttl": "0",
